@@ -180,6 +180,8 @@ def tried(python: str, archive: Path, extra: str, uv: str | None = None) -> str 
         environment = Path(folder) / "env"
         bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
         bare |= {"AFRESH_LEDGER": str(Path(folder) / "ledger.sqlite"), "MPLBACKEND": "agg", "COLUMNS": "200"}
+        # As in an activated environment: Spark's workers run the first python3 of the path.
+        bare["PATH"] = os.pathsep.join([str(environment / "bin"), os.environ["PATH"]])
         inside = str(environment / "bin" / "python")
 
         def failed(*command: str) -> str | None:

@@ -215,8 +215,13 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     """One of the given names."""
     if isinstance(value, str) and value in choices:
         return value
+    raise wrong(name, value, f"one of {', '.join(choices)}{meant(value, choices)}")
+
+
+def meant(value: object, choices: Collection[str]) -> str:
+    """The most similar of the names as a question, or nothing if there is none."""
     near = difflib.get_close_matches(value.lower(), choices, 1) if isinstance(value, str) and len(value) < 64 else []
-    raise wrong(name, value, f"one of {', '.join(choices)}{''.join(f' (did you mean {one!r}?)' for one in near)}")
+    return "".join(f" (did you mean {one!r}?)" for one in near)
 
 
 def _float(value: object) -> float:

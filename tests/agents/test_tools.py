@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -179,6 +181,41 @@ def test_beside_an_agent_without_a_service(tmp_path: Path) -> None:
             await all_tools(client)
 
     anyio.run(run)
+
+
+def test_only_a_terminal_is_told_to_wait(tmp_path: Path) -> None:
+    """Whoever types the command sees why nothing happens; a client's log has neither that nor a line per request."""
+    write_data(tmp_path)
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "afresh.cli", "mcp", "customers.parquet", "--questions", "5"]
+    more: dict[str, Any] = {
+        "cwd": tmp_path,
+        "env": {**os.environ, "AFRESH_LEDGER": "ledger.sqlite"},
+        "stderr": subprocess.PIPE,
+    }
+    with subprocess.Popen(command, stdin=child, stdout=subprocess.DEVNULL, **more) as typed:
+        os.close(child)
+        os.write(parent, b"\x04")  # the end of what is typed
+        assert b"Waiting for an MCP client" in typed.communicate()[1]
+    os.close(parent)
+    asked: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": _HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": _ASKED}},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in asked)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        started.stdin.write(lines.encode())
+        started.stdin.flush()
+        answers = [json.loads(started.stdout.readline()) for _ in range(2)]
+        assert "result" in answers[1]
+        assert started.communicate()[1] == b""
+
+
+_HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+_ASKED = {"name": "customers", "expression": "churned"}
 
 
 def test_a_client_of_the_handshake_is_told_what_the_tools_are_for(service: Service) -> None:

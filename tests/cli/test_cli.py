@@ -51,7 +51,7 @@ def test_plan() -> None:
 
 
 def test_a_budget_that_never_ends(data: Path) -> None:
-    assert "any number of questions" in afresh("plan", "--rows", 20000, "--no-end").stdout
+    assert "Any number of questions" in afresh("plan", "--rows", 20000, "--no-end").stdout
     refused = afresh("plan", "--rows", 20000, "--no-end", "--questions", 3)
     assert (refused.returncode, "--no-end replaces --questions 3" in refused.stderr) == (2, True)
     assert "the budget never runs out" in afresh("ask", data, "churned", "--no-end", "--allow-wide").stdout
@@ -101,12 +101,23 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(3, "no column", "ask", data, "churnd", "--questions", 77)  # a mistake fixes no plan
     assert afresh("ask", data, "churned", "--questions", 1).returncode == 0
     failing(2, "rows == 5, must be at least 20", "plan", "--rows", 5, "--questions", 1)
+    failing(2, "Invalid value for '--rows': 'many' is not a whole number.", "plan", "--rows", "many", "--questions", 1)
+    failing(2, "'--confidence': 'high' is not a number.", "plan", "--rows", 50, "--confidence", "high")
     failing(2, "bounds", "ask", data, "amount", "--bounds", 5, 1)
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
     failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")
     failing(5, "The plan of this dataset is questions=1", "ask", data, "churned", "--questions", 2)
     failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
+
+
+def test_what_the_system_refuses_is_said_without_its_number(data: Path, tmp_path: Path) -> None:
+    assert afresh("ask", data, "churned", "--questions", 20).returncode == 0
+    for arguments in (("verify", tmp_path), ("receipt", data, "--out", tmp_path / "nowhere" / "receipt.json")):
+        for more in ((), ("--json",)):
+            done = afresh(*arguments, *more)
+            assert (done.returncode, done.stdout, "Errno" in done.stderr) == (1, "", False)
+            assert str(arguments[-1]) in done.stderr
 
 
 def test_pvalue(data: Path) -> None:
@@ -141,7 +152,8 @@ def test_receipt_and_verify(data: Path, tmp_path: Path) -> None:
     assert "does NOT verify" in lie.stdout
     out.write_text("nonsense")
     assert "not JSON" in afresh("verify", out).stderr
-    assert afresh("verify", tmp_path / "nothing").returncode == 1
+    gone = afresh("verify", tmp_path / "nothing")
+    assert (gone.returncode, "there is no file" in gone.stderr, "afresh receipt DATA" in gone.stderr) == (1, True, True)
     assert "is the JSON file" in afresh("receipt", data, "--out", tmp_path / "page.html").stderr
 
 
@@ -223,7 +235,8 @@ def test_errors_are_json_where_results_are(data: Path, tmp_path: Path) -> None:
     failing(3, "query-error", "did you mean churned?", "ask", data, "churnd")
     failing(2, "invalid-argument", "--rows", "plan", "--rows", "many")
     failing(2, "invalid-argument", "rows == 5", "plan", "--rows", 5, "--questions", 1)
-    failing(1, "error", "No such file", "verify", tmp_path / "none")
+    failing(1, "data-error", "there is no file", "verify", tmp_path / "none")
+    failing(1, "error", f"{tmp_path}: Is a directory.", "verify", tmp_path)
     failing(2, "invalid-argument", "no ledger", "list", "--ledger", tmp_path / "none")
     assert failing(2, "invalid-argument", "No such option", "ask", "--nothing")["notes"] == ["Try: afresh ask --help"]
     afresh("ask", data, "churned", "--questions", 1)

@@ -459,7 +459,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         (tmp_path, None, "is a directory"),
         (bare, None, "suffix"),
         (two, None, "first, second"),
-        (two, "third", "none is named 'third'"),
+        (two, "third", "has no table 'third'; choose one with table=: "),
         ([1, 2, 3], None, "builtins.list"),
         (pd.Series([1]), None, "Series"),
         (empty, None, "no rows"),

@@ -54,6 +54,29 @@ def test_questions_asked_together_share_a_round(guard: afresh.Guard) -> None:
     assert "round" in str(guard.transcript)
 
 
+def test_a_budget_of_rounds_ends_without_a_word_of_information(tmp_path: Path) -> None:
+    """Rounds keep no account of it: 0 of 0 nats would be no explanation. Noise does."""
+    for how, noted in (({"rounds": 1}, 0), ({"method": "stabilized"}, 1)):
+        with afresh.open(FRAME, questions=1, ledger=tmp_path / f"{noted}.sqlite", allow_wide=True, **how) as guard:
+            guard.ask("hit")
+            with pytest.raises(BudgetExhausted) as caught:
+                guard.ask("x < 1")
+            assert "1 of 1 are spent" in str(caught.value)
+            assert ["nats" in note for note in getattr(caught.value, "__notes__", [])] == [True] * noted
+
+
+def test_what_would_narrow_a_small_group_counts_its_rows_only(tmp_path: Path) -> None:
+    """Over all rows, opening some would be enough for ±0.05; over a fiftieth of them it is far from enough."""
+    frame = pd.DataFrame({"hit": np.arange(40_000) % 2 == 0, "group": np.arange(40_000) // 2 % 50})
+    with afresh.open(frame, questions=60, rounds=4, ledger=tmp_path / "l.sqlite") as guard:
+        said = guard.ask("hit", where="group = 7").would_tell
+    assert [change for change in said if "rows instead of" in change]
+    assert not [change for change in said if "opening" in change]
+    with afresh.open(frame, questions=60, open=0.4, ledger=tmp_path / "o.sqlite") as guard:
+        answer = guard.ask("hit", where="group = 7")
+    assert answer.high - answer.low > 0.2
+
+
 def test_means_are_exact_and_of_the_rounds_own_rows(guard: afresh.Guard) -> None:
     """A sorted file is dealt at random: any 1,000 rows hold about half of its first half (4.5 sigma, 1e-5; seeded)."""
     for name in ("sorted", "sorted AND x > 0", "sorted AND x >= 0.0001"):

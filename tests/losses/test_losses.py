@@ -348,6 +348,10 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: make_loss("mse"), r"loss == 'mse', must be .*write afresh\.losses\.Squared\(clip=100\)"),
         (lambda: make_loss("neg_mean_absolute_error"), r"Absolute\(clip=100\)"),
         (lambda: make_loss("roc_auc"), r"holdout\.measure\(afresh\.statistics\.AUC\(\), model\)"),
+        (lambda: make_loss("f1_score"), r"afresh\.statistics\.F1\(\)"),
+        (lambda: make_loss("zero-ones"), r"'brier' \(did you mean 'zero-one'\?\), or"),
+        (lambda: make_loss("acuracy"), "did you mean 'accuracy'"),
+        (lambda: make_loss("mean_sqared_error"), "did you mean 'mean_squared_error'"),
         (lambda: make_loss("r2"), r"Squared\(clip=100\)"),
         (lambda: Custom(max, "x", version=""), "version == ''"),
         (lambda: Custom(max, "x", version=1.5), "version == 1.5"),  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
     with afresh.open(FRAME, questions=None, ledger=place) as guard:
         assert guard.plan.expected == 1000
         assert guard.plan.method == "endless"
-        assert "any number of questions" in str(guard.plan)
+        assert "Any number of questions" in str(guard.plan)
         first = guard.ask("yes")
         assert first.ahead is not None
         assert first.ahead[0] < first.ahead[1]

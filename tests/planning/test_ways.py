@@ -68,6 +68,12 @@ def test_twice_as_narrow_is_twice_as_narrow(wishes: dict[str, Any]) -> None:
         assert afresh.plan(10_000, int(fewer), **wishes).half_width() <= plan.half_width() / 2 * 1.2
 
 
+def test_one_question_and_one_remedy_are_said_in_the_singular() -> None:
+    said = re.sub(r"\s+", " ", str(afresh.plan(20, 1)))
+    assert said.startswith("1 question about 20 rows")
+    assert "For answers twice as narrow: about 80 rows instead of 20." in said
+
+
 def test_the_part_to_open_is_found() -> None:
     found = afresh.plan(10_000, 1000, open=True)
     others = [afresh.plan(10_000, 1000, open=share).half_width() for share in (0.1, 0.25, 0.5, 0.75, 0.9)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -48,12 +50,13 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     place.write_text(WRONG)
     with pytest.raises(InvalidArgument) as caught:
         read_config(place)
-    told = {tuple(line.split(": ", 2)[:2]) for line in str(caught.value).splitlines()}
+    told = {tuple(re.split(": | == ", line, maxsplit=2)[:2]) for line in str(caught.value).splitlines()}
     lines = {
         (3, "tick"),
         (4, "colour"),
         (7, "limits.body"),
         (11, "datasets.customers.questions"),
+        (12, "datasets.customers.method"),
         (14, "datasets.customers.columns.amount.bounds"),
         (15, "datasets.customers.columns.amount.unit"),
         (17, "datasets.bad name"),
@@ -65,6 +68,16 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     }
     assert {(f"{place}:{line}", path) for line, path in lines} <= told
     assert not (tmp_path / "state").exists()
+    # The path names the key, so the message does not name it again.
+    assert f"{place}:11: datasets.customers.questions == 0, must be at least 1." in str(caught.value)
+    assert "holdouts.customers.shares: the share of ann == -1" in str(caught.value)
+
+
+def test_a_mistyped_key_is_recognized(tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    place.write_text('[datasets.a]\ndata = "a.parquet"\nquestion = 9\n')
+    with pytest.raises(InvalidArgument, match="did you mean 'questions'"):
+        read_config(place)
 
 
 def test_mistakes_have_a_line_each_and_no_line_of_the_files_own(tmp_path: Path) -> None:
@@ -135,8 +148,30 @@ def test_tokens_from_a_shell(tmp_path: Path) -> None:
     assert "did you mean 'customers'" in mistyped.stderr
 
 
+@pytest.mark.parametrize("words", [("token", "list"), ("token", "new", "ann"), ("backup", "copies")])
+def test_without_a_configuration_it_says_which_services_have_one(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = run(tmp_path, *words)
+    assert done.returncode == 2
+    assert "there is no afresh.toml here; give the service's configuration with --config FILE" in done.stderr
+    assert "A service started with a data file has none" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["afresh.toml", "customers.parquet"])
+def test_a_port_in_use_is_refused_before_a_token_is_made(tmp_path: Path, what: str) -> None:
+    write_data(tmp_path)
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more="", ledger=""))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(tmp_path, "serve", what, "--port", str(port))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+    assert "--port" in done.stderr
+
+
 def test_mistakes_are_told_one_a_line_in_a_shell(tmp_path: Path) -> None:
     (tmp_path / "afresh.toml").write_text('tick = "x"\n"odd\\nkey" = 1\n[datasets.a]\ndata = 3\n')
     told = run(tmp_path, "serve", "afresh.toml", "--check")
     assert told.returncode == 2
-    assert {line.split(": ")[-2] for line in told.stderr.splitlines()} == {"tick", r"odd\nkey", "datasets.a.data"}
+    named = {re.split(": | == ", line.removeprefix("afresh: "))[1] for line in told.stderr.splitlines()}
+    assert named == {"tick", r"odd\nkey", "datasets.a.data"}

@@ -41,6 +41,7 @@ async def _inside(config: Config, analyst: str) -> AsyncIterator[Any]:
     from afresh.server.tokens import Tokens
 
     app = make_app(config)
+    app.state.quiet = True  # its only client is this process, whose stderr the agent's user reads
     async with app.router.lifespan_context(app):
         store = store_of(config.state, config.ledger)
         tokens = Tokens(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -42,6 +43,8 @@ def mcp(
 
     if cap is not None:
         checks.whole("cap", cap, 0)
+    if sys.stdin.isatty():
+        print("Waiting for an MCP client, which starts this command itself; see docs/agents.md.", file=sys.stderr)
     if is_address(what):
         if questions is not None or analyst is not None:
             raise InvalidArgument(

@@ -41,8 +41,15 @@ def _told(error: Exception) -> tuple[str, list[str], int]:
     if isinstance(error, AfreshError):
         return str(error), list(getattr(error, "__notes__", ())), error.exit_code
     if isinstance(error, OSError):
-        return visible(error), [], AfreshError.exit_code
+        return visible(_of_system(error)), [], AfreshError.exit_code
     return "", [], AfreshError.exit_code  # interrupted by the user, who knows
+
+
+def _of_system(error: OSError) -> str:
+    """What the system refused, without the number of its error."""
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}."
 
 
 def _as_ours(error: Exception, message: str) -> AfreshError:

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+from afresh.checks import shown
 
 _PLAIN: dict[Any, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     str: (re.compile(r"[\s\S]*"), str),
     int: (re.compile(r"[+-]?[0-9]{1,18}"), int),
     float: (re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE), float),
 }
+_NUMBERS = {int: "a whole number", float: "a number"}
 
 
 class _Quick:
@@ -53,5 +57,15 @@ def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, val
     elif single and kind in _PLAIN and isinstance(value, str) and _PLAIN[kind][0].fullmatch(value):
         found = _PLAIN[kind][1](value)
     else:
-        return by_typer(context, value)
+        return _by_typer(parameter, by_typer, kind, context, value)
     return found if parameter.callback is None else parameter.callback(context, parameter, found)
+
+
+def _by_typer(parameter: Any, by_typer: Callable[[Any, Any], Any], kind: Any, context: Any, value: Any) -> Any:
+    """What typer makes of a value. Where that is no number, the message names the value, as pydantic's does not."""
+    try:
+        return by_typer(context, value)
+    except typer.BadParameter:
+        if kind not in _NUMBERS or not isinstance(value, str):
+            raise
+        raise typer.BadParameter(f"{shown(value)} is not {_NUMBERS[kind]}.", context, parameter) from None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.options import HELP, Json
+from afresh.cli.quick import Command
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def serve(
     from afresh.errors import InvalidArgument
     from afresh.server.config import read_config
     from afresh.server.house import House
-    from afresh.server.run import first_try
+    from afresh.server.run import check_free, first_try
     from afresh.server.run import serve as run
 
     if what.endswith(".toml"):
@@ -63,6 +65,7 @@ def serve(
         print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
         return
     if not what.endswith(".toml"):
+        check_free(config)  # or the token would be printed for nothing
         (name,) = config.datasets
         with _tokens_of(config) as of_service:
             made = of_service.new("analyst", days=1)
@@ -71,10 +74,21 @@ def serve(
     run(config, what if what.endswith(".toml") else None)
 
 
-def _tokens(config: str) -> AbstractContextManager[Tokens]:
+def _configured(path: str) -> Config:
+    """The service's configuration. Only a service that was started with one has tokens to look after."""
+    from afresh.errors import InvalidArgument
     from afresh.server.config import read_config
 
-    return _tokens_of(read_config(config))
+    if not Path(path).exists():
+        raise InvalidArgument(
+            f"there is no {path} here; give the service's configuration with --config FILE. A service started with "
+            "a data file has none, and its only token ends after a day: for more, write an afresh.toml and serve that."
+        )
+    return read_config(path)
+
+
+def _tokens(config: str) -> AbstractContextManager[Tokens]:
+    return _tokens_of(_configured(config))
 
 
 @contextmanager
@@ -89,7 +103,7 @@ def _tokens_of(config: Config) -> Iterator[Tokens]:
         store.close()
 
 
-@tokens.command("new")
+@tokens.command("new", cls=Command)
 def new(
     name: Annotated[
         str, typer.Argument(help="The analyst it is for; shares of a budget go by this name.", metavar="NAME")
@@ -106,16 +120,15 @@ def new(
 
     Example: afresh token new ann --dataset customers --days 30
     """
-    from afresh.server.config import read_config
     from afresh.server.tokens import check_datasets
 
-    found = read_config(config)
+    found = _configured(config)
     check_datasets(dataset or (), [*found.datasets, *found.evaluations])
-    with _tokens(config) as of_service:
+    with _tokens_of(found) as of_service:
         print(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
 
 
-@tokens.command("list")
+@tokens.command("list", cls=Command)
 def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> None:
     """List all tokens, without their secrets."""
     from datetime import UTC, datetime
@@ -142,7 +155,7 @@ def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> No
     print(show.as_text([show.Table(header, rows)]))
 
 
-@tokens.command("revoke")
+@tokens.command("revoke", cls=Command)
 def revoke(
     which: Annotated[
         str, typer.Argument(help="A token's id, or an analyst's name for all of that analyst's tokens.", metavar="ID")
@@ -170,7 +183,6 @@ def backup(
     Example: afresh backup copies/monday
     """
     from afresh.server.backup import back_up
-    from afresh.server.config import read_config
 
-    for made in back_up(read_config(config), folder):
+    for made in back_up(_configured(config), folder):
         print(visible(made))

@@ -135,6 +135,8 @@ def verify(
         text = receipt.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise errors.InvalidArgument(f"{receipt} is not a receipt: it is not text in UTF-8.") from None
+    except FileNotFoundError:
+        raise errors.DataError(f"there is no file {receipt}; write one with: afresh receipt DATA.") from None
     records = None if ledger is None else _records(ledger, loads(text))
     outcome: Verification = check(text, head=head, ledger=records)
     show(outcome, as_json)

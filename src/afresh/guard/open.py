@@ -226,7 +226,7 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
             engine.check_hands_out()
         if stored.mechanism.own and development is None:
             raise InvalidArgument(
-                "answers about these data are guessed from development data of your own; open them with "
+                "answers about this dataset are guessed from development data of your own; open it with "
                 "afresh.holdout(X, y, open=(X_dev, y_dev))."
             )
         if stored.mechanism.shuffles:
@@ -374,9 +374,8 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
         instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
     with suppress(ImpossibleWidth):
         more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
-        instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
+        instead.append(f"{made.in_count} would need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
-        f"{made.questions:,} questions about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to "
-        "learn anything from: "
-        f"{'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
+        f"{made.in_count} about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to learn anything "
+        f"from; {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens the dataset all the same."
     )

@@ -1,14 +1,14 @@
 -- Least rights for analysts on a ledger in PostgreSQL. Run it as the role that owns the afresh_* tables, in their schema:
 --
 --     python -m afresh.ledger.analysts | psql postgresql://steward@host/database
---     GRANT afresh_analysts TO ada;        -- for each analyst, who logs in with a role of her own
+--     GRANT afresh_analysts TO ada;        -- for each analyst, who logs in with her own role
 --
--- A member of afresh_analysts may read the chains, and append to them through afresh_append alone: questions in the name
--- of the role she logged in with, within the caps and her share, answers to these, and numbers derived from answers.
--- Opening data, planning, charging and dividing stay with the owner. The rules are those of afresh/ledger/account.py, or
--- stricter: a record that afresh would refuse to read must never get in, because it would end the guard for everybody.
+-- A member of afresh_analysts may read the chains, and append to them only through afresh_append: questions in the name
+-- of the role she logged in with, within the caps and her share; answers to those questions; and numbers derived from
+-- answers. Only the owner may open data, plan, charge and divide. The rules are those of afresh/ledger/account.py, or
+-- stricter: a record that afresh would refuse to read must never get in, because nobody could use the guard again.
 BEGIN;
--- pg_temp last, or a temporary table of the caller's would stand in for one of the ledger's.
+-- pg_temp comes last; otherwise a temporary table of the caller could replace one of the ledger's tables.
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
 
 CREATE OR REPLACE FUNCTION afresh_refuse_because(reason text) RETURNS void LANGUAGE plpgsql
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION afresh_lock(wanted bigint)
     LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
     AS $$ SELECT g.id, g.seed, g.length, g.head FROM afresh_guards g WHERE g.id = wanted FOR UPDATE $$;
 
--- Whether a JSON value is a finite number between two others; floats of Python's overflow where numeric does not.
+-- Whether a JSON value is a finite number in a range. Python's floats overflow where numeric does not.
 CREATE OR REPLACE FUNCTION afresh_number(value jsonb, low numeric, high numeric) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'number'
                       THEN (value #>> '{}')::numeric BETWEEN low AND high ELSE false END $$;
@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION afresh_pair(value jsonb) RETURNS boolean LANGUAGE sql
                       THEN afresh_number(value -> 0, -1e300, 1e300) AND afresh_number(value -> 1, -1e300, 1e300)
                       ELSE false END $$;
 
--- Two numbers in order that are still two as floats.
+-- Two numbers in increasing order that remain distinct as floats.
 CREATE OR REPLACE FUNCTION afresh_bounds(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN afresh_pair(value) THEN (value ->> 0)::float8 < (value ->> 1)::float8 ELSE false END $$;
 
@@ -40,7 +40,7 @@ CREATE OR REPLACE FUNCTION afresh_on_grid(value jsonb, step float8) RETURNS bool
                       THEN (value #>> '{}')::float8 / step = floor((value #>> '{}')::float8 / step)
                       ELSE false END $$;
 
--- A coordinate of a vector: its kind, its size, as how many answers it counts, and its place.
+-- A coordinate of a vector: the vector's kind and size, how many answers it counts as, and the coordinate's place.
 CREATE OR REPLACE FUNCTION afresh_vector(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'array' AND jsonb_array_length(value) = 4
                       THEN jsonb_typeof(value -> 0) = 'string'
@@ -50,14 +50,14 @@ CREATE OR REPLACE FUNCTION afresh_vector(value jsonb) RETURNS boolean LANGUAGE s
                           AND (value ->> 2)::int BETWEEN 1 AND (value ->> 1)::int
                       ELSE false END $$;
 
--- As how many answers a question counts: the first coordinate of a vector counts for all of it.
+-- How many answers a question counts as: the first coordinate of a vector counts for the whole vector.
 CREATE OR REPLACE FUNCTION afresh_counts(body jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN body ->> 'kind' = 'charged' THEN (body ->> 'answers')::numeric
                       WHEN coalesce(jsonb_typeof(body -> 'vector'), 'null') = 'null' THEN 1
                       WHEN (body -> 'vector' ->> 3)::int = 0 THEN (body -> 'vector' ->> 2)::numeric
                       ELSE 0 END $$;
 
--- Refuse a record that the caller may not append after those that are there.
+-- Refuse a record that the caller may not append to the existing ones.
 CREATE OR REPLACE FUNCTION afresh_check(wanted bigint, record text) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -65,7 +65,7 @@ DECLARE
     used_answers numeric; used_nats numeric; used_rows numeric; cap_answers numeric; cap_nats numeric;
     part_answers numeric; part_nats numeric; asked_nats numeric; opened bigint; all_rows bigint;
     asked_rows numeric := 0; part_rows numeric; opened_rows numeric;
-    slack numeric := 1.0000000005;  -- less than afresh's own 1e-9: decimals are not quite floats
+    slack numeric := 1.0000000005;  -- less than afresh's own 1e-9, because decimals differ slightly from floats
 BEGIN
     IF record !~ '^[\x20-\x7e]*$' THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote'); END IF;
     BEGIN
@@ -74,7 +74,7 @@ BEGIN
         kind := body ->> 'kind';
     EXCEPTION WHEN OTHERS THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote');
     END;
-    -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
+    -- Compare the keys as written in the text, so that none is missing, unknown or repeated.
     IF body -> 'version' IS DISTINCT FROM '3'::jsonb OR NOT coalesce(keys = CASE kind
         WHEN 'reserved' THEN 'again analyst at bounds charge coarseness digest guess kind levels number own row_charge span text vector version'
         WHEN 'answered' THEN 'at high kind low number released value version'
@@ -94,12 +94,12 @@ BEGIN
 
     SELECT r.record::jsonb INTO plan FROM afresh_records r
         WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'planned' ORDER BY place DESC LIMIT 1;
-    -- A vector that was begun comes first, for whoever began it: in the same transaction, see afresh_append.
+    -- An unfinished vector must be completed first, in the same transaction (see afresh_append).
     SELECT r.record::jsonb INTO before FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1;
     IF jsonb_typeof(before -> 'vector') = 'array' AND before ->> 'kind' = 'reserved'
         AND (before -> 'vector' ->> 3)::int < (before -> 'vector' ->> 1)::int - 1
         AND (kind <> 'reserved' OR jsonb_typeof(body -> 'vector') IS DISTINCT FROM 'array' OR (body -> 'vector' ->> 3) = '0') THEN
-        PERFORM afresh_refuse_because('a vector that was begun is not complete');
+        PERFORM afresh_refuse_because('a vector is incomplete');
     END IF;
     IF kind = 'reserved' THEN
         IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
@@ -112,7 +112,7 @@ BEGIN
             AND (jsonb_typeof(body -> 'guess') = 'null' OR afresh_pair(body -> 'guess'))) IS NOT TRUE THEN
             PERFORM afresh_refuse_because('a record is not one that afresh wrote');
         END IF;
-        -- The coordinates of a vector follow one another, and the first is charged for all; `before` is the last record.
+        -- The coordinates of a vector come one after the other, and the first pays for all; `before` is the last record.
         SELECT r.record::jsonb INTO before FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1;
         IF (CASE WHEN jsonb_typeof(body -> 'vector') = 'array' AND (body -> 'vector' ->> 3)::int > 0
             THEN coalesce(before -> 'vector' = jsonb_set(body -> 'vector', '{3}', to_jsonb((body -> 'vector' ->> 3)::int - 1)), false)
@@ -122,10 +122,10 @@ BEGIN
             PERFORM afresh_refuse_because('a question is not the next coordinate of a vector');
         END IF;
         IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'closed') THEN
-            PERFORM afresh_refuse_because('the rounds of these data were closed by a final look');
+            PERFORM afresh_refuse_because('the rounds of this dataset were closed by a final look');
         END IF;
         IF (body -> 'span') <> 'null'::jsonb AND plan -> 'plan' ? 'exam' AND plan -> 'plan' ->> 'exam' <> '0' THEN
-            PERFORM afresh_refuse_because('the exam is taken once for everybody, by whoever opened the data');
+            PERFORM afresh_refuse_because('the exam is taken once for everybody, by the role that opened the data');
         END IF;
         -- Rows are opened once, in order, for the questions of one batch, which are written one after the other.
         IF (body -> 'span') <> 'null'::jsonb AND (body -> 'span') IS DISTINCT FROM (
@@ -137,18 +137,18 @@ BEGIN
             IF (CASE WHEN afresh_pair(body -> 'span') THEN (body -> 'span' ->> 0)::numeric = opened
                 AND (body -> 'span' ->> 1)::numeric > opened AND (body -> 'span' ->> 1)::numeric <= all_rows
                 AND (body -> 'span' ->> 1)::numeric % 1 = 0 ELSE false END) IS NOT TRUE THEN
-                PERFORM afresh_refuse_because('a question asks rows that are not the next');
+                PERFORM afresh_refuse_because('a question does not use the next fresh rows');
             END IF;
             asked_rows := (body -> 'span' ->> 1)::numeric - opened;
         END IF;
         IF (body ->> 'number') IS DISTINCT FROM (1 + (SELECT count(*) FROM afresh_records r
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'))::text THEN
-            PERFORM afresh_refuse_because('a question has a number that is not the next');
+            PERFORM afresh_refuse_because('a question does not have the next number');
         END IF;
         IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'
             AND r.record::jsonb ->> 'digest' = body ->> 'digest'
             AND (r.record::jsonb ->> 'coarseness')::numeric <= (body ->> 'coarseness')::numeric) THEN
-            PERFORM afresh_refuse_because('a question was paid for already');
+            PERFORM afresh_refuse_because('this question has already been paid for');
         END IF;
         SELECT r.record::jsonb -> 'shares' INTO shares FROM afresh_records r
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'divided' ORDER BY place DESC LIMIT 1;
@@ -159,7 +159,7 @@ BEGIN
             INTO used_answers, used_nats, used_rows
             FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
             WHERE b ->> 'kind' IN ('reserved', 'charged')
-            -- An exam is no answer of the budget.
+            -- An exam is not charged to the budget.
             AND NOT (coalesce(plan -> 'plan' ->> 'exam', '0') <> '0' AND coalesce(jsonb_typeof(b -> 'span'), '') = 'array');
         cap_answers := (plan ->> 'answers')::numeric;
         cap_nats := (plan ->> 'information')::numeric;
@@ -167,7 +167,7 @@ BEGIN
             OR used_rows + (body ->> 'row_charge')::numeric > (plan ->> 'row_share')::numeric * slack THEN
             PERFORM afresh_refuse_because('the question would cost more than is left');
         END IF;
-        -- Of the analyst's share, or of what no share takes.
+        -- What is left of the analyst's share or, without one, of the part that is not shared out.
         SELECT coalesce(sum(floor(value::numeric * cap_answers / greatest((plan ->> 'questions')::numeric, 1))), 0),
                coalesce(sum(cap_nats * value::numeric / greatest((plan ->> 'questions')::numeric, 1)), 0),
                coalesce(sum(floor(all_rows * value::numeric / greatest((plan ->> 'questions')::numeric, 1))), 0)
@@ -205,10 +205,10 @@ BEGIN
             AND r.record::jsonb ->> 'number' = body ->> 'number';
         IF mine IS NULL OR EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted
             AND r.record::jsonb ->> 'kind' = 'answered' AND r.record::jsonb ->> 'number' = body ->> 'number') THEN
-            PERFORM afresh_refuse_because('an answer is to a question that is not open');
+            PERFORM afresh_refuse_because('an answer belongs to a question that is not waiting for one');
         END IF;
         IF mine ->> 'analyst' IS DISTINCT FROM session_user::text THEN
-            PERFORM afresh_refuse_because('the question was paid for by another analyst, who has to complete it');
+            PERFORM afresh_refuse_because('the question was paid for by another analyst, who must complete it');
         END IF;
         IF (jsonb_typeof(body -> 'number') = 'number'
             AND afresh_on_grid(body -> 'low', (plan ->> 'ends')::float8)
@@ -234,12 +234,12 @@ BEGIN
         IF EXISTS (SELECT FROM jsonb_array_elements(body -> 'parts') AS part WHERE NOT EXISTS (
             SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'answered'
             AND jsonb_typeof(part) = 'number' AND r.record::jsonb ->> 'number' = part #>> '{}')) THEN
-            PERFORM afresh_refuse_because('a derived number follows from answers that are not there');
+            PERFORM afresh_refuse_because('a derived number follows from answers that do not exist');
         END IF;
         IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'stated'
             AND r.record::jsonb - '{at,analyst,bounds,value,low,high}'::text[]
                 = body - '{at,analyst,bounds,value,low,high}'::text[]) THEN
-            PERFORM afresh_refuse_because('a derived number was stated already');
+            PERFORM afresh_refuse_because('this derived number has already been stated');
         END IF;
     END IF;
 END $$;
@@ -266,7 +266,7 @@ BEGIN
     IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.place = chain.length
         AND r.record::jsonb ->> 'kind' = 'reserved' AND jsonb_typeof(r.record::jsonb -> 'vector') = 'array'
         AND (r.record::jsonb -> 'vector' ->> 3)::int < (r.record::jsonb -> 'vector' ->> 1)::int - 1) THEN
-        PERFORM afresh_refuse_because('a vector that was begun is not complete');
+        PERFORM afresh_refuse_because('a vector is incomplete');
     END IF;
     IF chain.length > expected THEN
         UPDATE afresh_guards SET length = chain.length, head = chain.head WHERE id = wanted;

@@ -248,10 +248,11 @@ def _refusal(
         affordable = min(affordable, int(caps.row_charge - used.row_charge) // heaviest)
     affordable = max(affordable, 0)
     error = BudgetExhausted(asked=asked.answers, spent=used.answers, questions=used.answers + affordable, analyst=whose)
-    error.add_note(
-        f"answers: {used.answers} of {caps.answers} spent, {asked.answers} asked; information: "
-        f"{used.nats:.6g} of {float(caps.nats):.6g} nats spent, {asked.nats:.6g} asked"
-    )
+    if caps.nats:  # rounds keep no account of information, and the message says the rest
+        error.add_note(
+            f"answers: {used.answers} of {caps.answers} spent, {asked.answers} asked; information: "
+            f"{used.nats:.6g} of {float(caps.nats):.6g} nats spent, {asked.nats:.6g} asked"
+        )
     return error
 
 

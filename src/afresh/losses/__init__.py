@@ -37,10 +37,10 @@ _INSTEAD = {
     "afresh.losses.Absolute(clip=100), where 100 is the largest loss that counts": "mae absolute absolute_error "
     "mean_absolute_error neg_mean_absolute_error",
     "afresh.losses.Pinball(clip=100, quantile=0.9)": "pinball mean_pinball_loss quantile",
-    "holdout.measure(afresh.statistics.AUC(), model)": "auc roc_auc",
-    "holdout.measure(afresh.statistics.F1(), model)": "f1",
-    "holdout.measure(afresh.statistics.Precision(), model)": "precision",
-    "holdout.measure(afresh.statistics.Recall(), model)": "recall",
+    "holdout.measure(afresh.statistics.AUC(), model)": "auc roc_auc roc_auc_score",
+    "holdout.measure(afresh.statistics.F1(), model)": "f1 f1_score",
+    "holdout.measure(afresh.statistics.Precision(), model)": "precision precision_score",
+    "holdout.measure(afresh.statistics.Recall(), model)": "recall recall_score",
     "holdout.compare(a, b, loss=afresh.losses.Squared(clip=100)), since R² is not a mean over rows": "r2 r2_score",
 }
 _OTHERS = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
@@ -55,7 +55,8 @@ def make_loss(loss: Any) -> Loss:
         if loss not in _NAMED:
             named = ", ".join(map(repr, _NAMED))
             objects = "an object such as afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom"
-            raise checks.wrong("loss", loss, f"one of {named}, or {objects}")
+            near = checks.meant(loss, (*_NAMED, *_SAME, *_OTHERS))
+            raise checks.wrong("loss", loss, f"one of {named}{near}, or {objects}")
         return _NAMED[loss]()
     if isinstance(loss, ZeroOne | Clipped | Brier | Cost | Custom):
         return loss

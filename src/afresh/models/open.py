@@ -170,7 +170,7 @@ def holdout(
         with _beside(own, engine.schema) as development:
             if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
                 raise InvalidArgument(
-                    "the development data are the guarded rows themselves, so nothing would be checked; give "
+                    "the development rows are the guarded rows themselves, so nothing would be checked; give "
                     "other rows, or open some of these with open=0.5."
                 )
             if development is not None and features == "public":

@@ -120,9 +120,7 @@ def plan(
     if questions is not None:
         questions = checks.whole("questions", questions, 1)
         if rounds is not None and rounds > questions:
-            raise InvalidArgument(
-                f"rounds == {rounds}, but there are {questions} questions; each round needs at least one."
-            )
+            raise InvalidArgument(f"rounds == {rounds}, but questions == {questions}; each round needs at least one.")
     if answers is not None:
         if questions is None:
             raise InvalidArgument("answers= needs questions= and must be at least as large.")

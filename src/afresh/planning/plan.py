@@ -112,7 +112,9 @@ class Plan(show.Shown):
     @property
     def in_count(self) -> str:
         """The number of questions, in words."""
-        return f"{self.questions:,} questions" if self.expected is None else "any number of questions"
+        if self.expected is not None:
+            return "any number of questions"
+        return "1 question" if self.questions == 1 else f"{self.questions:,} questions"
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -72,7 +72,7 @@ def compare(chosen: Mechanism) -> dict[str, Method]:
         ),
         (
             "fixed",
-            "questions fixed before the data are seen: no adaptivity",
+            "questions fixed before any data is seen: no adaptivity",
             lambda mean: fixed_questions_half_width(n, k, failure, mean),
         ),
     ):

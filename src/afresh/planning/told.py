@@ -38,7 +38,8 @@ class Details(show.Shown):
 def summary(plan: Plan) -> list[show.Block]:
     """What a person needs to know before opening data."""
     middle, *others = TYPICAL_MEANS
-    title = f"{plan.in_count} about {plan.rows:,} rows: all intervals hold at once at {show.percent(plan.confidence)}"
+    asked = plan.in_count[0].upper() + plan.in_count[1:]
+    title = f"{asked} about {plan.rows:,} rows: all intervals hold at once at {show.percent(plan.confidence)}"
     ways = [[f"±{show.width(way.half_width)}", way.words] for way in plan.ways]
     rest = " and ".join(f"±{show.width(plan.half_width(mean))} near {mean:g}" for mean in others)
     own = f"{plan.method}: ±{show.width(plan.half_width(middle))} for a share near {middle:g}, {rest}"
@@ -59,7 +60,8 @@ def twice_as_narrow(plan: Plan) -> str:
         return ""
     now = plan.half_width()
     changes = would_tell(plan.mechanism, now, now / 2, lambda m: m.half_width(0.5))
-    return f"For answers twice as narrow, any one of: {'; '.join(changes)}." if changes else ""
+    choice = ", any one of" if len(changes) > 1 else ""
+    return f"For answers twice as narrow{choice}: {'; '.join(changes)}." if changes else ""
 
 
 def details(plan: Plan) -> list[show.Block]:

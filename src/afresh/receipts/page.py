@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from afresh.results import html, markdown, show
+from afresh.results.answer import answers_in_words
 from afresh.results.reading import Number
 from afresh.results.rules import tells
 from afresh.results.transcript import forest, mark, shown_numbers
@@ -62,8 +63,8 @@ _SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is guaranteed
 
 def _title(receipt: dict[str, Any]) -> str:
     count = sum(answer["value"] is not None for answer in receipt["questions"])
-    paid = len(receipt["answers"])
-    return f"{count:,} questions about {receipt['data']['rows']:,} rows, from {paid:,} answers"
+    asked = f"{count:,} question" + ("" if count == 1 else "s")
+    return f"{asked} about {receipt['data']['rows']:,} rows, from {answers_in_words(len(receipt['answers']))}"
 
 
 def _promise(receipt: dict[str, Any]) -> str:

@@ -180,7 +180,7 @@ class Released(show.Told):
         if self.confirmed is None:
             return []
         if self.confirmed:
-            return ["Confirmed: the guess agrees with the checking rows."]
+            return ["Confirmed: the rows kept for checking agree with the guess."]
         cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
         return [f"Not confirmed: the guess failed its check. This answer is coarser, and later ones are {cost} wider."]
 

@@ -445,7 +445,12 @@ def share_of(rule: str | None, parts: Sequence[Reading], plan: Plan) -> float | 
     match rule, parts:
         case None, [only]:
             released = None if only.entry.outcome is None else only.entry.outcome.released
-            return float(released.get("share", 1.0)) if isinstance(released, Mapping) else 1.0
+            if not isinstance(released, Mapping):
+                return 1.0
+            if only.entry.span is not None and "rows" in released:  # of a round: its rows in the group, of all its rows
+                found = released["rows"] / max(only.entry.span[1] - only.entry.span[0], 1)
+            else:
+                found = float(released.get("share", 1.0))
         case "within", [first, second]:
             found = first.value + second.value
         case "group", [first, second]:

@@ -326,7 +326,10 @@ class Gate:
         route = getattr(scope.get("route"), "path", "other")
         if scope["path"].startswith("/v1/") and not route.startswith("/v1/") and route != "other":
             route = f"/v1{route}"  # a later FastAPI leaves a router's prefix out of its routes
-        scope["app"].state.desk.metrics.requested(route, status) if "app" in scope else None
+        if (app := scope.get("app")) is not None:
+            app.state.desk.metrics.requested(route, status)
+            if getattr(app.state, "quiet", False):
+                return
         line = {"event": "request", "method": scope["method"], "route": route, "status": status}
         state = scope["state"]
         line |= {"token": state.get("who"), "code": state.get("code"), "seconds": round(seconds, 2)}

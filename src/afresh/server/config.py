@@ -239,13 +239,15 @@ class _Reader(Reader):
         return check_keys(found) if "://" in found else found
 
     def check_plan(self, path: tuple[str, ...], wishes: Mapping[str, Any]) -> None:
-        """Check that such a plan is possible; each value on its own first, to find out which one is wrong."""
+        """Check that such a plan is possible; each value on its own first, to find out which ones are wrong."""
+        known = len(self.mistakes)
         for some in (*({key: value} for key, value in wishes.items()), wishes):
+            if some is wishes and len(self.mistakes) > known:
+                return
             try:
                 check_opening("", **some)
             except AfreshError as error:
-                return self.wrong((*path, *list(some)[:1]), error)
-        return None
+                self.wrong((*path, *list(some)[:1]), error)
 
 
 _COLUMN: Mapping[str, Callable[..., Any]] = {

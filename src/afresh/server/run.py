@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 from afresh import checks
-from afresh.errors import DataError, MissingExtra
+from afresh.errors import DataError, InvalidArgument, MissingExtra
 from afresh.server.config import Config, Dataset
 from afresh.settings.reader import NAME
 
@@ -31,12 +32,31 @@ def serve(config: Config, path: str | None) -> None:
         "http": Patient,
     }
     desk = Desk(config)  # mistakes in the data are reported before anything listens
+    try:
+        check_free(config)
+    except InvalidArgument:
+        desk.close()
+        raise
     if config.workers > 1 and path is not None:
         desk.close()  # every worker opens its own copy
         os.environ[CONFIG] = os.path.abspath(path)
         uvicorn.run("afresh.server.app:from_environment", factory=True, workers=config.workers, **options)  # type: ignore[arg-type]
     else:
         uvicorn.run(make_app(config, desk), **options)  # type: ignore[arg-type]
+
+
+def check_free(config: Config) -> None:
+    """Refuse an address that the service cannot listen on; uvicorn would log it and exit with a code of its own."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the service itself does
+            probe.bind(address)
+    except OSError as error:
+        raise InvalidArgument(
+            f"cannot listen on {config.host}:{config.port}: {error.strerror}; stop the program that listens there, or "
+            "choose another port with --port."
+        ) from None
 
 
 def first_try(data: str, questions: int | None, port: int) -> Config:

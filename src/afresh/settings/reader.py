@@ -50,8 +50,10 @@ class Reader:
             raise Mistakes(*(words for _, words in sorted(self.mistakes)))
 
     def wrong(self, path: tuple[str, ...], words: object) -> None:
-        """Note a mistake."""
-        self.mistakes.append((line_of(self._lines, path), f"{self.at(path)}: {'.'.join(path)}: {words}"))
+        """Note a mistake. A message that begins with the name of its key continues the path to it."""
+        said = str(words)
+        said = said.removeprefix(path[-1]) if path and said.startswith(f"{path[-1]} == ") else f": {said}"
+        self.mistakes.append((line_of(self._lines, path), f"{self.at(path)}: {'.'.join(path)}{said}"))
 
     def at(self, path: tuple[str, ...]) -> str:
         """The file and the line of a key."""
@@ -65,7 +67,8 @@ class Reader:
             return found
         for key, value in table.items():
             if key not in readers:
-                self.wrong((*path, key), f"unknown key; the known keys are {', '.join(readers)}.")
+                near = checks.meant(key, readers)
+                self.wrong((*path, key), f"unknown key; the known keys are {', '.join(readers)}{near}.")
                 continue
             try:
                 found[key] = readers[key](key, value)

@@ -170,9 +170,8 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, tab
     if table is None and len(names) == 1:
         table = next(iter(names))
     if table not in names:
-        wanted = "" if table is None else f" none is named {table!r};"
-        listed = ", ".join(names) or "none"
-        raise DataError(f"{path} has {len(names)} tables;{wanted} choose one with table=: {listed}")
+        has = f"{len(names)} tables" if table is None else f"no table {table!r}"
+        raise DataError(f"{path} has {has}; choose one with table=: {', '.join(names) or 'none'}")
     relation = ".".join(map(quote_name, ("source", *names[table])))
     return Source(relation, "rowid", _describe(connection, relation), stamp, table=table)
 

@@ -287,12 +287,9 @@ class PostgresEngine(RemoteEngine):
             (names.get(one, one) for one in (wanted, wanted.lower()) if names.get(one, one) in relations), None
         )
         if chosen is None:
-            missing = "" if table is None else f" none is named {table!r};"
             listed = ", ".join(list(names)[:20]) or "none"
-            raise DataError(
-                f"the database at {self._place} has {len(names)} tables and views;{missing} "
-                f"choose one with table=: {listed}"
-            )
+            has = f"{len(names)} tables and views" if table is None else f"no table or view {table!r}"
+            raise DataError(f"the database at {self._place} has {has}; choose one with table=: {listed}")
         schema, name, kind = relations[chosen]
         return f"{quote_name(schema)}.{quote_name(name)}", kind
 
