@@ -1,10 +1,12 @@
-"""Every test is reproducible: no deadline (the machine may be slow) and no randomness of hypothesis's own."""
+"""Every test is reproducible: no deadline (the machine may be slow), no randomness of hypothesis's own, seeded guards."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -111,6 +113,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if name.startswith(THOROUGH) or STARTED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("thorough")
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+
+
+def pytest_sessionstart() -> None:
+    from chance import use_streams
+
+    use_streams()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Each test has its own chance, whatever ran before it."""
+    from chance import stream
+
+    with stream(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    """What several tests share has its own chance too, whichever test is the first to need it."""
+    from chance import stream
+
+    if fixturedef.scope == "function":
+        return (yield)
+    with stream(f"{request.node.nodeid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
