@@ -12,7 +12,10 @@ import random
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
 
 from afresh.guard import noise
 from afresh.ledger import ledger
@@ -20,6 +23,8 @@ from afresh.ledger import ledger
 WHICH = os.environ.get("AFRESH_CHANCE", "0")
 DRAWING = (noise, ledger)  # the modules that draw what answers depend on: noise, and the seed by which rows are dealt
 _stream = random.Random()
+_imported: dict[ModuleType | None, list[Any]] = {}
+Generator = random.Random | np.random.Generator
 
 
 def use_streams() -> None:
@@ -38,11 +43,33 @@ def _replace(source: object) -> None:
 
 
 @contextmanager
-def stream(name: str) -> Iterator[None]:
-    """Draw from the stream of this name, then from where the one before was left."""
-    before = _stream.getstate()
+def stream(name: str, module: ModuleType | None = None) -> Iterator[None]:
+    """Draw from the stream of this name, then from where the one before was left.
+
+    The module's own generators begin as they were imported: what a test draws does not depend on the tests before it.
+    """
+    sources = [_stream, *_generators(module)]
+    before = [_state(each) for each in sources]
     _stream.seed(f"{WHICH} {name}")
+    for source, state in zip(sources[1:], _imported.setdefault(module, before[1:]), strict=True):
+        _put_back(source, state)
     try:
         yield
     finally:
-        _stream.setstate(before)
+        for source, state in zip(sources, before, strict=True):
+            _put_back(source, state)
+
+
+def _generators(module: ModuleType | None) -> list[Generator]:
+    return [each for each in vars(module).values() if isinstance(each, Generator)] if module else []
+
+
+def _state(generator: Generator) -> Any:
+    return generator.getstate() if isinstance(generator, random.Random) else generator.bit_generator.state
+
+
+def _put_back(generator: Generator, state: Any) -> None:
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.bit_generator.state = state

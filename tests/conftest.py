@@ -126,7 +126,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Each test has its own chance, whatever ran before it."""
     from chance import stream
 
-    with stream(item.nodeid):
+    with stream(item.nodeid, _module(item)):
         return (yield)
 
 
@@ -139,8 +139,14 @@ def pytest_fixture_setup(
 
     if fixturedef.scope == "function":
         return (yield)
-    with stream(f"{request.node.nodeid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+    name = f"{request.node.nodeid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"
+    with stream(name, _module(request.node)):
         return (yield)
+
+
+def _module(node: Any) -> Any:
+    found = node.getparent(pytest.Module)
+    return found and found.obj
 
 
 @pytest.fixture(autouse=True)

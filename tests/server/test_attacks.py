@@ -43,7 +43,6 @@ def test_tokens_that_are_none(service: Service) -> None:
     expired = service.tokens.new("old", days=1e-9)
     revoked = service.tokens.new("gone")
     service.tokens.revoke("gone")
-    time.sleep(1)
     bad = ["wrong", "afresh_" + "A" * 43, expired, revoked, "é", service.token()[:-1], service.token() + "A"]
     said = set()
     for token in bad:
