@@ -72,7 +72,7 @@ test: lint types
 test-lowest: .venv-lowest/installed
 	.venv-lowest/bin/pytest -n 2 --dist worksteal
 
-# Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/conftest.py says what is which),
+# Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/thorough.txt lists them),
 # with a tenth of the examples of Hypothesis. It takes about a sixth of the time of `make test`.
 quick: lint types
 	AFRESH_EXAMPLES=10 $(BIN)/pytest -n 2 --dist worksteal -q -m "not thorough" tests/$(AREA)

@@ -8,7 +8,6 @@ import json
 import pickle
 import re
 import socket
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import SimpleNamespace
