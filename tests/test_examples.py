@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp.client.stdio
 import pytest
 
 from afresh.demo.files import LEDGER, flights_file
 from cli.forked import shared
 
+# Its default `errlog` is sys.stderr as of its first import, which within a test would be closed for the next one.
+assert mcp.client.stdio
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
