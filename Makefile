@@ -58,8 +58,10 @@ lint: develop
 types: develop
 	$(BIN)/mypy
 
+# Tests of services wait now and then, so a third worker may help on two cores: make test WORKERS=3
+WORKERS ?= 2
 test: lint types
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Needs Python 3.11: the lowest versions have no wheels for later ones.
 .venv-lowest/installed: requirements/lowest.txt pyproject.toml
@@ -70,12 +72,12 @@ test: lint types
 	@touch $@
 
 test-lowest: .venv-lowest/installed
-	.venv-lowest/bin/pytest -n 2 --dist worksteal
+	.venv-lowest/bin/pytest -n $(WORKERS) --dist worksteal
 
-# Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/conftest.py says what is which),
+# Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/thorough.txt lists them),
 # with a tenth of the examples of Hypothesis. It takes about a sixth of the time of `make test`.
 quick: lint types
-	AFRESH_EXAMPLES=10 $(BIN)/pytest -n 2 --dist worksteal -q -m "not thorough" tests/$(AREA)
+	AFRESH_EXAMPLES=10 $(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m "not thorough" tests/$(AREA)
 
 # Every warning is an error: broken links and anchors, pages that are not in the navigation, names that do not exist.
 docs: develop

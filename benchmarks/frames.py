@@ -26,7 +26,7 @@ FREED = {"ARROW_DEFAULT_MEMORY_POOL": "system", "_RJEM_MALLOC_CONF": "dirty_deca
 KINDS = ("Arrow", "Polars", "pandas")
 
 
-def _work(kind: str, path: str) -> None:
+def _work(kind: str, path: str, settle: str) -> None:
     import pandas as pd
     import polars as pl
     import pyarrow.parquet as pq
@@ -45,13 +45,13 @@ def _work(kind: str, path: str) -> None:
         held = pd.read_parquet(path)
         size = int(held.memory_usage(deep=True).sum())
     one = {"Arrow": lambda: held.slice(0, 1), "Polars": lambda: held[:1], "pandas": lambda: held[:1]}[kind]()
-    library, itself, more = (_peak_of_opening(EmbeddedEngine, what) for what in (one, one, held))
+    library, itself, more = (_peak_of_opening(EmbeddedEngine, what, float(settle)) for what in (one, one, held))
     print(size // 2**20, more, library, itself)
 
 
-def _peak_of_opening(opened: Any, held: Any) -> int:
+def _peak_of_opening(opened: Any, held: Any, settle: float) -> int:
     ctypes.CDLL(None).malloc_trim(0)
-    time.sleep(1)  # libraries give back what they have freed a little later
+    time.sleep(settle)  # libraries give back what they have freed a little later
     Path("/proc/self/clear_refs").write_text("5")  # Linux: forget the peak so far
     before = _now()
     engine = opened(held)
@@ -74,12 +74,12 @@ def _now() -> int:
     return pages * 4096 // 2**20
 
 
-def measure(rows: int = ROWS) -> Iterator[Measured]:
-    """Of every kind."""
+def measure(rows: int = ROWS, settle: float = 1.0) -> Iterator[Measured]:
+    """Of every kind, so many seconds after memory was freed."""
     here = Path(__file__).parents[1]
     with written(rows) as path:
         for kind in KINDS:
-            command = [sys.executable, "-m", "benchmarks.frames", kind, str(path)]
+            command = [sys.executable, "-m", "benchmarks.frames", kind, str(path), str(settle)]
             done = subprocess.run(
                 command, capture_output=True, text=True, check=True, cwd=here, env={**os.environ, **FREED}
             )

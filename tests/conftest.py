@@ -1,13 +1,17 @@
-"""Every test is reproducible: no deadline (the machine may be slow) and no randomness of hypothesis's own."""
+"""Every test is reproducible: no deadline (machines may be slow), no randomness of hypothesis's own, seeded guards."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from habits import HERE, LONGEST, THOROUGH
 
 settings.register_profile(
     "afresh",
@@ -34,67 +38,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-# Servers, Spark, kills, simulations, docs, thorough fuzzing, proofs by enumeration: what `make quick` leaves out.
-THOROUGH = (
-    *("engines/test_postgres", "engines/test_spark", "engines/test_ibis_backends", "engines/test_paths"),
-    *("ledger/test_postgres", "ledger/test_analysts", "ledger/test_processes", "ledger/test_fork", "ledger/test_flips"),
-    *("ledger/test_conformance.py::TestPostgres", "queries/test_fuzz", "queries/test_linear", "engines/test_like"),
-    *(
-        "lab/",
-        "oracle/",
-        "test_examples",
-        "test_site",
-        "test_demo",
-        "test_benchmarks",
-        "guard/test_attack",
-        "guard/test_processors",
-    ),
-    *("guard/test_interrupt", "models/test_true_answers", "mechanisms/test_extreme_confidence", "theory/attack"),
-    *(
-        "integrations/",
-        "server/",
-        "agents/",
-        "judging/",
-        "evaluations/test_reading.py::test_inspect_end",
-        "evaluations/test_reading.py::test_lm_evaluation_harness_end",
-        "test_checks",
-        "evaluations/test_hostile",
-        "theory/paper",
-        "theory/test_extremes",
-        "theory/test_stability",
-    ),
-    *("theory/symmetrized", "theory/test_betting", "theory/test_symbols", "theory/test_checked", "theory/test_rounds"),
-    *("theory/test_envelope", "guard/test_guard.py::test_renaming"),
-    *("models/test_hidden.py::test_a_small_difference", "models/test_hidden.py::test_no_call_tells"),
-    *(
-        "models/test_holdout.py::test_rows_keep",
-        "models/test_statistics.py::test_truths",
-        "guard/test_first_answer.py::test_verify",
-    ),
-    *(
-        "ledger/test_known.py::test_other",
-        "planning/test_plan.py::test_half_widths",
-        "cli/test_cli.py::test_as_a_process",
-    ),
-    *("learn/test_learn.py::test_estimator_checks", "learn/test_learn.py::test_a_"),
-    *("engines/test_csv_file.py::test_long", "engines/test_identity.py::test_more_rows"),
-    *("engines/test_identity.py::test_texts", "engines/test_identity.py::test_sums", "engines/test_watchdog"),
-    *("evaluations/test_gate.py::test_two_processes", "queries/test_operations.py::test_both_fuzzers", "test_release"),
-    # Attacks and coverage of many conversations.
-    *("models/test_disagreement.py::test_an_analyst", "guard/test_rounds.py::test_simultaneous"),
-    *("guard/test_noise_shown.py::test_the_noise", "guard/test_vectors.py::test_intervals_cover"),
-    *("models/test_hidden.py::test_rows_without", "theory/test_theorem_t", "theory/test_binomial.py::test_miss_rates"),
-    # Oracles in exact arithmetic, and plans at every corner.
-    *("mechanisms/test_deviations.py::test_bounds", "mechanisms/test_endless.py::test_widths_against"),
-    *("mechanisms/test_endless.py::test_plans_at", "mechanisms/test_settled.py::test_plans_at"),
-    *("mechanisms/test_settled.py::test_constants", "mechanisms/test_twofold.py::test_constants"),
-    *("mechanisms/test_numbers.py::test_stabilized_against", "theory/test_posterior.py::test_level_against"),
-    *("planning/test_frozen.py::test_the_grids", "receipts/test_growth.py::test_a_mechanism"),
-)
-
-
 STARTED = {"spark", "postgres_url", "server", "service"}  # fixtures that start what `make quick` leaves out
-HERE = Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -105,12 +49,56 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that take long. Those on Spark come first, or each worker of xdist would start its own."""
+    """Mark the tests that take long, and begin with what takes longest, lest one worker wait for another in the end.
+
+    Those on Spark come first of all, or each worker of xdist would start its own.
+    """
     for item in items:
         name = item.path.relative_to(HERE).as_posix() + item.nodeid.partition(".py")[2]
         if name.startswith(THOROUGH) or STARTED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("thorough")
-    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return -1
+    name = item.path.relative_to(HERE).as_posix()
+    return next((place for place, long in enumerate(LONGEST) if name.startswith(long)), len(LONGEST))
+
+
+def pytest_sessionstart() -> None:
+    from chance import use_streams
+
+    use_streams()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Each test has its own chance, whatever ran before it."""
+    from chance import stream
+
+    with stream(item.nodeid, _module(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    """What several tests share has its own chance too, whichever test is the first to need it."""
+    from chance import stream
+
+    if fixturedef.scope == "function":
+        return (yield)
+    name = f"{request.node.nodeid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"
+    with stream(name, _module(request.node)):
+        return (yield)
+
+
+def _module(node: Any) -> Any:
+    found = node.getparent(pytest.Module)
+    return found and found.obj
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ FEW: dict[str, dict[str, Any]] = {
     "identity": {"rows": 2000, "rounds": 0},
     "opening": {"rows": 20_000, "rounds": 0, "csv_rows": 5_000},
     "memory": {"rows": 30_000},
-    "frames": {"rows": 30_000},
+    "frames": {"rows": 30_000, "settle": 0.0},
     "scoring": {"rows": 2000, "rounds": 2},
     "postgres": {"rows": 2000, "rounds": 0},
     "spark": {"rows": 2000, "rounds": 0},

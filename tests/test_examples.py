@@ -1,4 +1,4 @@
-"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in three orders.
+"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in both orders.
 
 In order and in reverse, every page runs once before every other: none needs what another made.
 """
@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp.client.stdio
 import pytest
 
 from afresh.demo.files import LEDGER, flights_file
 from cli.forked import shared
 
+# Its default `errlog` is sys.stderr as of its first import, which within a test would be closed for the next one.
+assert mcp.client.stdio
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -64,8 +67,8 @@ def run(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "others",
-    [OTHERS, OTHERS[::-1], OTHERS[::2] + OTHERS[1::2][::-1]],
-    ids=["in order", "in reverse", "in and out"],
+    [OTHERS, OTHERS[::-1]],
+    ids=["in order", "in reverse"],
 )
 @pytest.mark.usefixtures("folder")
 def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capfd: pytest.CaptureFixture[str]) -> None:

@@ -54,10 +54,11 @@ def test_every_room_says_what_it_is_for() -> None:
 
 def private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Names with a leading underscore that are taken from something which is not the module's own."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
             if node.attr in ("_make", "_asdict", "_replace", "_fields"):  # public, of every named tuple
                 continue

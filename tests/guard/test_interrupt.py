@@ -35,7 +35,7 @@ def paid(ledger: Path) -> bool:
 def test_a_real_signal(tmp_path: Path) -> None:
     data, ledger = tmp_path / "data.duckdb", tmp_path / "ledger.sqlite"
     with duckdb.connect(str(data)) as connection:
-        connection.execute("CREATE TABLE rows AS SELECT repeat('ab', 100) || i AS x FROM range(2000000) AS t(i)")
+        connection.execute("CREATE TABLE rows AS SELECT repeat('ab', 100) || i AS x FROM range(500_000) AS t(i)")
     command = [sys.executable, "-c", ASKING, str(data), str(ledger), QUESTION]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -8,7 +8,6 @@ import json
 import pickle
 import re
 import socket
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import SimpleNamespace
@@ -43,7 +42,6 @@ def test_tokens_that_are_none(service: Service) -> None:
     expired = service.tokens.new("old", days=1e-9)
     revoked = service.tokens.new("gone")
     service.tokens.revoke("gone")
-    time.sleep(1)
     bad = ["wrong", "afresh_" + "A" * 43, expired, revoked, "é", service.token()[:-1], service.token() + "A"]
     said = set()
     for token in bad:

@@ -62,28 +62,34 @@ def test_a_shutdown_finishes_what_was_begun(slow: Service) -> None:
         assert record.value == found[0].json()["value"]
 
 
-def test_an_older_copy_is_refused_by_whoever_knows_a_later_head(slow: Service) -> None:
-    slow.post("/v1/datasets/customers/ask", {"expression": "churned"})
-    copied = run(slow, "backup", "monday")
+@pytest.fixture
+def prompt(tmp_path: Path) -> Iterator[Service]:
+    with running(tmp_path, config=CONFIG.replace("tick = 1.5", "tick = 0.01")) as found:
+        yield found
+
+
+def test_an_older_copy_is_refused_by_whoever_knows_a_later_head(prompt: Service) -> None:
+    prompt.post("/v1/datasets/customers/ask", {"expression": "churned"})
+    copied = run(prompt, "backup", "monday")
     assert copied.returncode == 0, copied.stderr
-    ledger = slow.folder / "state" / "ledger.sqlite"
-    copy = slow.folder / "monday" / "ledger.sqlite"
+    ledger = prompt.folder / "state" / "ledger.sqlite"
+    copy = prompt.folder / "monday" / "ledger.sqlite"
     assert copied.stdout.split() == ["monday/ledger.sqlite", "monday/service.sqlite"]
     assert copy.stat().st_mode & 0o777 == 0o600
-    assert run(slow, "backup", "monday").returncode == 2
-    with afresh.open(slow.folder / "customers.parquet", ledger=copy) as guard:
+    assert run(prompt, "backup", "monday").returncode == 2
+    with afresh.open(prompt.folder / "customers.parquet", ledger=copy) as guard:
         assert guard.budget.spent == 1
-    early = slow.get("/v1/datasets/customers/receipt").json()
-    slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 3"})
-    (slow.folder / "early.json").write_text(json.dumps(early))
-    (slow.folder / "late.json").write_text(slow.get("/v1/datasets/customers/receipt").text)
-    assert run(slow, "verify", "early.json", "--ledger", str(copy)).returncode == 0
-    assert run(slow, "verify", "late.json", "--ledger", str(ledger)).returncode == 0
-    refused = run(slow, "verify", "late.json", "--ledger", str(copy))
+    early = prompt.get("/v1/datasets/customers/receipt").json()
+    prompt.post("/v1/datasets/customers/ask", {"expression": "tenure < 3"})
+    (prompt.folder / "early.json").write_text(json.dumps(early))
+    (prompt.folder / "late.json").write_text(prompt.get("/v1/datasets/customers/receipt").text)
+    assert run(prompt, "verify", "early.json", "--ledger", str(copy)).returncode == 0
+    assert run(prompt, "verify", "late.json", "--ledger", str(ledger)).returncode == 0
+    refused = run(prompt, "verify", "late.json", "--ledger", str(copy))
     assert refused.returncode == 1
     # The service itself refuses a ledger that was replaced under it.
-    shutil.move(ledger, slow.folder / "old.sqlite")
+    shutil.move(ledger, prompt.folder / "old.sqlite")
     shutil.copy(copy, ledger)
-    problem = slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"})
+    problem = prompt.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"})
     assert problem.json()["code"] in ("ledger-error", "broken-chain")
-    assert slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"}).status_code == 503
+    assert prompt.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"}).status_code == 503

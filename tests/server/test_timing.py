@@ -69,10 +69,9 @@ def released(service: Service, asked: range) -> NDArray[np.float64]:
                     assert found.status_code == 200, found.text
                 taken.append((times["fast"], times["slow"]))
 
-    halves = [
-        half for half in (asked[::2], asked[1::2]) if half
-    ]  # two ask each dataset, so that half the time is waited
-    threads = [threading.Thread(target=ask, args=(place, half)) for place in range(EACH) for half in halves]
+    # Four ask each dataset at once, so that a quarter of the time is waited.
+    parts = [part for part in (asked[start::4] for start in range(4)) if part]
+    threads = [threading.Thread(target=ask, args=(place, part)) for place in range(EACH) for part in parts]
     for thread in threads:
         thread.start()
     for thread in threads:
