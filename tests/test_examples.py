@@ -1,4 +1,4 @@
-"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in both orders.
+"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in three orders.
 
 In order and in reverse, every page runs once before every other: none needs what another made.
 """
@@ -67,8 +67,8 @@ def run(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "others",
-    [OTHERS, OTHERS[::-1]],
-    ids=["in order", "in reverse"],
+    [OTHERS, OTHERS[::-1], OTHERS[::2] + OTHERS[1::2][::-1]],
+    ids=["in order", "in reverse", "in and out"],
 )
 @pytest.mark.usefixtures("folder")
 def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
