@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp.client.stdio  # noqa: F401 # keeps the stderr of its import, which must outlive a single test's
 import pytest
 
 from afresh.demo.files import LEDGER, flights_file
