@@ -238,9 +238,9 @@ def test_a_final_look_that_was_interrupted_is_completed(guard: afresh.Guard, mon
 
 
 def test_simultaneous_coverage_of_rounds_and_final_looks() -> None:
-    """At 50%: of 60 conversations at most half miss; binomial, more than 48 happen with probability 4e-7; seeded."""
+    """At 50%: of 100 conversations at most half miss; binomial, more than 73 happen with probability 8e-7; seeded."""
     missed = 0
-    for seed in range(60):
+    for seed in range(100):
         rng = np.random.default_rng([seed, 1])
         frame = pd.DataFrame({"a": rng.random(300) < 0.2, "b": rng.random(300), "c": rng.random(300) < 0.5})
         how: dict[str, Any] = {"simulation_seed": seed, "made_up": True, "allow_wide": True}
@@ -252,7 +252,7 @@ def test_simultaneous_coverage_of_rounds_and_final_looks() -> None:
             truths = [0.2, 0.5, 0.2, 0.5, 0.5]
             answers += guard.close_rounds()
         missed += any(t not in each.interval for t, each in zip([*truths, *truths], answers, strict=True))
-    assert missed <= 48
+    assert missed <= 73
 
 
 def test_models_are_compared_by_one_paired_answer(tmp_path: Path) -> None:

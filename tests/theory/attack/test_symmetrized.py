@@ -11,7 +11,7 @@ from scipy.stats import binom
 from afresh.theory.symmetrized.fixed import plan
 from theory.attack.symmetrized import functional, games, push_public
 
-RUNS = 40
+RUNS = 60
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.5, 0.8])
