@@ -100,12 +100,13 @@ def test_what_counts_nowhere_does_not_make_another_question(one: dict[str, Any],
     assert digests(asked(**one)) == digests(asked(**{**one, **other}))
 
 
-def test_a_guess_needs_all_rows() -> None:
+def test_a_hint_needs_all_rows_and_a_guess_may_be_about_some() -> None:
     with pytest.raises(InvalidArgument, match="set missing=0 to count all rows"):
-        asked(**NUMBER, guess=(3, 1))
+        asked(**NUMBER, about=3)
     with pytest.raises(InvalidArgument, match="leave out where"):
-        asked(**NUMBER, missing=0, where="cured", guess=(3, 1))
-    assert asked(**NUMBER, missing=0, guess=(3, 1)).guess is not None
+        asked(**NUMBER, missing=0, where="cured", about=3)
+    for rows in ({}, {"missing": 0}, {"missing": 0, "where": "cured"}):
+        assert asked(**NUMBER, **rows, guess=(3, 1)).guess is not None
 
 
 @pytest.mark.parametrize("where", ["other", "country"])
