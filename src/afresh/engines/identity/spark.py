@@ -1,6 +1,7 @@
 """Sums a Spark DataFrame's rows with NumPy in Spark's workers: the rows stay where they are.
 
-The workers need NumPy and PyArrow, as for any function on Arrow batches, but not this package: its code is sent along.
+The workers need NumPy, PyArrow and pandas, as for any function on Arrow batches, but not this package: its code is sent
+along.
 """
 
 from __future__ import annotations

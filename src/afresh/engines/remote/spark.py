@@ -151,9 +151,9 @@ class SparkEngine(RemoteEngine):
             self._guarded(lambda: try_workers(self._session))
         except EngineError:
             return DataError(
-                "Spark's workers cannot hash the rows: they need NumPy, PyArrow and the Python of this process, "
-                f"{sys.version_info.major}.{sys.version_info.minor}. Set PYSPARK_PYTHON to such a Python before the "
-                "session is made"
+                "Spark's workers cannot hash the rows: they need NumPy, PyArrow, pandas (pip install 'afresh[spark]') "
+                f"and the Python of this process, {sys.version_info.major}.{sys.version_info.minor}. Set "
+                "PYSPARK_PYTHON to such a Python before the session is made"
             )
         return failed()
 
