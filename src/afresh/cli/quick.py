@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -62,10 +62,20 @@ def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, val
 
 
 def _by_typer(parameter: Any, by_typer: Callable[[Any, Any], Any], kind: Any, context: Any, value: Any) -> Any:
-    """What typer makes of a value. Where that is no number, the message names the value, as pydantic's does not."""
+    """What typer makes of a value. Where that is no number, the message names it, as pydantic's does not."""
     try:
         return by_typer(context, value)
     except typer.BadParameter:
-        if kind not in _NUMBERS or not isinstance(value, str):
-            raise
-        raise typer.BadParameter(f"{shown(value)} is not {_NUMBERS[kind]}.", context, parameter) from None
+        values = [value] if isinstance(value, str) else list(value)
+        for one, wanted in zip(values, get_args(kind) or [kind] * len(values), strict=False):
+            if wanted in _NUMBERS and not _is_number(one, wanted):
+                raise typer.BadParameter(f"{shown(one)} is not {_NUMBERS[wanted]}.", context, parameter) from None
+        raise
+
+
+def _is_number(value: Any, wanted: Callable[[Any], Any]) -> bool:
+    try:
+        wanted(value)
+    except (TypeError, ValueError):
+        return False
+    return True
