@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sqlglot.expressions
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 
 from afresh.engines.embedded import polars_expr
 from afresh.engines.sql.duckdb import DuckDBDialect
@@ -368,4 +368,6 @@ def test_both_fuzzers_make_every_operation() -> None:
         grown.update(_operations(one), _operations(other))
 
     grow()
-    assert grown == set(Op)
+    trees = expressions.conditions(3) | expressions.numbers(3)
+    for op in set(Op) - grown:  # which are rare depends on the version of Hypothesis; they must still come
+        find(trees, lambda tree, wanted=op: wanted in _operations(tree), settings=settings(max_examples=10_000))  # type: ignore[misc]
