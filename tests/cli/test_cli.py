@@ -101,9 +101,9 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(3, "no column", "ask", data, "churnd", "--questions", 77)  # a mistake fixes no plan
     assert afresh("ask", data, "churned", "--questions", 1).returncode == 0
     failing(2, "rows == 5, must be at least 20", "plan", "--rows", 5, "--questions", 1)
-    failing(2, "Invalid value for '--rows': 'many' is not a ", "plan", "--rows", "many", "--questions", 1)
-    failing(2, "'--confidence': 'high' is not a ", "plan", "--rows", 50, "--confidence", "high")
-    failing(2, "'--bounds': 'much' is not a ", "ask", data, "amount", "--bounds", 5, "much")
+    failing(2, "Invalid value for '--rows': 'many' is not a whole number.", "plan", "--rows", "many", "--questions", 1)
+    failing(2, "'--confidence': 'high' is not a number.", "plan", "--rows", 50, "--confidence", "high")
+    failing(2, "'--bounds': 'much' is not a number.", "ask", data, "amount", "--bounds", 5, "much")
     failing(2, "bounds", "ask", data, "amount", "--bounds", 5, 1)
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")

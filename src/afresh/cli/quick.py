@@ -7,7 +7,7 @@ and an omitted option do not need it. Everything else is read by typer, which al
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -49,7 +49,7 @@ def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, val
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     single = not parameter.multiple and parameter.nargs == 1
     if kind is None or (parameter.required and value is None):
-        return by_typer(context, value)
+        return _by_typer(parameter, by_typer, context, value)
     if value is None:
         found = () if parameter.multiple or parameter.nargs == -1 else None
     elif single and type(value) is kind is not str:  # a flag, or a default
@@ -57,20 +57,29 @@ def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, val
     elif single and kind in _PLAIN and isinstance(value, str) and _PLAIN[kind][0].fullmatch(value):
         found = _PLAIN[kind][1](value)
     else:
-        return _by_typer(parameter, by_typer, kind, context, value)
+        return _by_typer(parameter, by_typer, context, value)
     return found if parameter.callback is None else parameter.callback(context, parameter, found)
 
 
-def _by_typer(parameter: Any, by_typer: Callable[[Any, Any], Any], kind: Any, context: Any, value: Any) -> Any:
+def _by_typer(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
     """What typer makes of a value. Where that is no number, the message names it, as pydantic's does not."""
     try:
         return by_typer(context, value)
     except typer.BadParameter:
         values = [value] if isinstance(value, str) else list(value)
-        for one, wanted in zip(values, get_args(kind) or [kind] * len(values), strict=False):
+        for one, wanted in zip(values, _kinds(parameter, len(values)), strict=False):
             if wanted in _NUMBERS and not _is_number(one, wanted):
                 raise typer.BadParameter(f"{shown(one)} is not {_NUMBERS[wanted]}.", context, parameter) from None
         raise
+
+
+def _kinds(parameter: Any, count: int) -> Sequence[Any]:
+    """What each of a parameter's values must be."""
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is not None:
+        return get_args(descriptor.annotation) or [descriptor.annotation] * count
+    types = getattr(parameter.type, "types", None) or [parameter.type] * count  # typer before 0.29
+    return [{"int": int, "integer": int, "float": float}.get(each.name) for each in types]
 
 
 def _is_number(value: Any, wanted: Callable[[Any], Any]) -> bool:
