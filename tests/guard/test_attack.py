@@ -22,12 +22,10 @@ def attack_plainly(features: NDArray[np.bool_], label: NDArray[np.bool_]) -> flo
     return float(((votes > 0) == label).mean())
 
 
-def attack_guard(
-    features: NDArray[np.bool_], label: NDArray[np.bool_], seed: int, method: str | None
-) -> list[afresh.Answer]:
+def attack_guard(features: NDArray[np.bool_], label: NDArray[np.bool_], seed: int) -> list[afresh.Answer]:
     columns = {f"f{j}": (features[:, j] * 2 - 1).astype(np.int8) for j in range(features.shape[1])}
     table = pa.table({"label": (label * 2 - 1).astype(np.int8), **columns})
-    with afresh.open(table, questions=QUESTIONS, method=method, simulation_seed=seed, made_up=True) as guard:
+    with afresh.open(table, questions=QUESTIONS, simulation_seed=seed, made_up=True) as guard:
         answers = guard.ask_many(f"{name} = label" for name in columns)
         weights = vote(features, np.array([answer.value for answer in answers]))
         terms = [f"{'+' if w > 0 else '-'} f{j}" for j, w in enumerate(weights) if w]
@@ -40,18 +38,17 @@ def attack_guard(
 def test_naive_answer_is_wrong_and_every_interval_holds(part: int) -> None:
     """Seeds are fixed, so this is decided once and for all.
 
-    One half of the repeats are against the default and the other against the narrowest promise. With fresh seeds, one
-    of the 80,000 intervals would miss with probability below 9e-5 (6.1 deviations of noise and sample together, or
-    more); the certificate promises 5 % of 400 repeats. The naive mean is 25 deviations away from 10 points.
+    With fresh ones, one of the 80,000 intervals would miss with probability 9e-5 (6.1 deviations of noise
+    and sample together); the certificate promises 5 % of 400 repeats. The naive mean is 25 deviations away
+    from 10 points.
     """
-    method = None if part % 2 else "settled"
     naive = []
     for seed in range(part, REPEATS, PARTS):
         rng = np.random.default_rng([2018, seed])
         features = rng.random((ROWS, QUESTIONS - 1)) < 0.5
         label = rng.random(ROWS) < 0.5
         naive.append(attack_plainly(features, label))
-        answers = attack_guard(features, label, seed, method)
+        answers = attack_guard(features, label, seed)
         assert len(answers) == QUESTIONS
         assert all(answer.low <= 0.5 <= answer.high for answer in answers)
     assert np.mean(naive) - 0.5 > 0.10
