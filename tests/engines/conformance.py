@@ -267,6 +267,21 @@ class Conformance:
         assert totals[0] == pytest.approx(totals[2])
         assert totals[0] != pytest.approx(totals[1])
 
+    def test_rows_are_dealt_as_those_in_memory(self, engine: Engine) -> None:
+        """One budget for the same rows on all engines: what one has opened must not be fresh on another."""
+        reference = EmbeddedEngine(table())
+        texts = [*(f"city = '{city}'" for city in ("BERN", "100%", "")), "flag", "other", "x > 0", "day < '1970-01-01'"]
+        queries = [make_query(text, engine.schema) for text in texts] + [make_query("y", engine.schema, (-10, 10))]
+        spans = even_spans(len(ROWS), 21)
+        for opened in (engine, reference):
+            opened.shuffle("a seed for all")
+        for query in queries:
+            found, known = (each.moments([query] * len(spans), spans) for each in (engine, reference))
+            assert [part.total for part in found] == pytest.approx([part.total for part in known])
+        handed, kept = (sorted(each.hand_out(Span(5, 60))["city"].to_pylist(), key=str) for each in (engine, reference))
+        assert handed == kept
+        reference.close()
+
     def test_long_and_deep_questions_run(self, engine: Engine) -> None:
         texts = [
             " OR ".join(f"x = {i}" for i in range(700)),

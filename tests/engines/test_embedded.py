@@ -161,7 +161,7 @@ def test_a_shuffle_is_fair() -> None:
     counts: Counter[tuple[int, int]] = Counter()
     for seed in range(400):
         engine.shuffle(str(seed))
-        placed = engine._connection.execute("SELECT r, place FROM shuffled").fetchall()
+        placed = list(enumerate(engine.deal.places.tolist()))
         assert sorted(row for row, _ in placed) == sorted(place for _, place in placed) == list(range(30))
         counts.update((row, place // 7) for row, place in placed)
     assert all(abs(counts[row, part] - 400 * 7 / 30) < 52 for row in range(30) for part in range(4))

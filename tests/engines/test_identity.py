@@ -28,6 +28,8 @@ from afresh.engines.identity import Identity, identify
 from afresh.engines.identity.hasher import Hasher
 from afresh.engines.identity.numbers import hash_numbers
 from afresh.engines.identity.scan import sum_rows
+from afresh.moments import Span, even_spans
+from afresh.queries.query import make_query
 from engines import nasty
 from engines.reference_identity import fingerprint as reference
 from engines.reference_identity import hashed
@@ -333,18 +335,59 @@ def test_times_that_no_question_sees_are_missing(tmp_path: Path) -> None:
     assert len(set(prints)) == 1
 
 
-def test_rows_are_shuffled_alike_in_any_order_and_format(tmp_path: Path) -> None:
-    """Equal rows are interchangeable, others keep their place."""
-    frame = pa.table({"a": [i // 2 / 7 for i in range(40)], "t": [None if i % 3 else "x" for i in range(40)]})
-    dealt = []
-    for data in (frame, frame.take(list(range(39, -1, -1))), _parquet(tmp_path / "a.parquet", frame)):
+def test_rows_are_dealt_alike_in_any_order_and_format(tmp_path: Path) -> None:
+    """Equal rows are interchangeable, others keep their place: whatever has one identity is one dataset."""
+    n = 40
+    values, days = [i // 2 / 7 for i in range(n)], [date(2020, 1, 1 + i % 7) for i in range(n)]
+    columns: dict[str, Any] = {
+        "a": values,
+        "b": [i * 37 % 100 for i in range(n)],
+        "t": [None if i % 3 else "x" for i in range(n)],
+    }
+    columns |= {"flag": [i % 5 == 0 for i in range(n)], "day": days}
+    frame = pa.table(columns)
+    other = {"B": frame["b"].cast("string"), "day": frame["day"].cast("string"), "Flag": frame["flag"].cast("string")}
+    written = tmp_path / "a.csv"
+    pa.csv.write_csv(frame, written)
+    forms: list[Any] = [
+        frame,
+        frame.take(list(range(n - 1, -1, -1))),
+        _parquet(tmp_path / "a.parquet", frame),
+        written,
+        pa.table({**other, "t": frame["t"], "A": frame["a"]}),  # as text, in another order
+        frame.set_column(1, "b", frame["b"].cast("float64")).set_column(4, "day", frame["day"].cast("timestamp[us]")),
+    ]
+    dealt, prints = [], set()
+    for data in forms:
+        engine = EmbeddedEngine(data)
+        prints.add(engine.identity().fingerprint)
+        engine.shuffle("seed")
+        queries = [make_query(f"a > {i / 7 - 0.01}", engine.schema) for i in range(n // 2)]
+        queries += [make_query("t = 'x'", engine.schema)] * 8
+        dealt.append([[part.total for part in engine.moments([query] * 8, even_spans(n, 8))] for query in queries])
+        engine.close()
+    assert len(prints) == 1
+    assert all(one == dealt[0] for one in dealt)
+
+
+def test_a_table_with_removed_rows_is_dealt_as_its_copy(tmp_path: Path) -> None:
+    """What numbers its rows has gaps."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i * 7919 % 1000 AS a, i AS b FROM range(1000) AS r(i)")
+        connection.execute("DELETE FROM t WHERE b % 3 = 0")
+        copied = connection.sql("SELECT * FROM t ORDER BY b DESC").to_arrow_table()
+    found = []
+    for data in (path, copied):
         engine = EmbeddedEngine(data)
         engine.shuffle("seed")
-        relation, row = engine._source.relation, engine._source.row
-        sql = f"SELECT d.a, d.t, s.place FROM {relation} AS d JOIN shuffled AS s ON d.{row} = s.r ORDER BY ALL"
-        dealt.append(engine._connection.execute(sql).fetchall())
+        query = make_query("a", engine.schema, (0, 1000))
+        spans = even_spans(engine.rows, 50)
+        handed = sorted(engine.hand_out(Span(3, 40))["b"].to_pylist())
+        found.append(([part.total for part in engine.moments([query] * 50, spans)], handed))
         engine.close()
-    assert dealt[0] == dealt[1] == dealt[2]
+    assert found[0][1] == found[1][1]
+    assert found[0][0] == pytest.approx(found[1][0])
 
 
 def _telling(**columns: object) -> dict[str, tuple[bool, bool]]:

@@ -219,7 +219,8 @@ def test_records_keep_their_text() -> None:
         for text in receipt["chain"]["records"]:
             record = decode(text)
             assert decode(encode(record)) == record
-            assert encode(record) == text or '"version":1' in text or '"version":2' in text
+            now = encode(record)
+            assert now == text or json.loads(text)["version"] < json.loads(now)["version"]
 
 
 @pytest.mark.parametrize("content", [[], {}, {"format": "other"}, "x", None, {"format": "afresh receipt"}])

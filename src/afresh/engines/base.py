@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from afresh.engines.embedded.dealing import Shelf
     from afresh.engines.identity import Identity
     from afresh.moments import Moments, Span
     from afresh.queries.query import Query
@@ -42,8 +43,11 @@ class Engine(Protocol):
         """Raise `DataChanged` if the data visibly changed since it was opened; reads no row's values."""
         ...
 
-    def shuffle(self, seed: str) -> None:
-        """Give every row a position, by a shuffle that depends only on the seed and the content."""
+    def shuffle(self, seed: str, shelf: Shelf | None = None) -> None:
+        """Give every row a position, by a shuffle that depends only on the seed and the content, on any engine.
+
+        A `shelf` keeps the positions for the next opening of the same data.
+        """
         ...
 
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:

@@ -17,6 +17,7 @@ from afresh.guard.desk import Desk
 from afresh.guard.guard import Guard
 from afresh.guard.opened import kind_of
 from afresh.ledger.known import plain
+from afresh.ledger.records import DEALING
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.choose import FEWEST_ROWS, plan
@@ -230,15 +231,25 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
                 "afresh.holdout(X, y, open=(X_dev, y_dev))."
             )
         if stored.mechanism.shuffles:
+            _check_dealing(terms)
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-            with waiting(f"Shuffling {engine.rows:,} rows"):
-                engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
+            engine.shuffle(terms.seed if seed is None else f"simulation {seed}", book.memory)
     except BaseException:
         if owned:
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
     return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
+
+
+def _check_dealing(terms: Terms) -> None:
+    """Refuse to deal rows in another way than before: rows that were opened would be dealt as fresh ones."""
+    if terms.dealing != DEALING:
+        raise PlanMismatch(
+            "this dataset was opened by an afresh that dealt rows by another rule, and to go on by today's would use "
+            "the same rows twice. What was answered stays valid, and so do its receipts; for more questions, go on "
+            "with that afresh, or open new rows."
+        )
 
 
 def _check_seed(seed: int, ledger: object) -> int:

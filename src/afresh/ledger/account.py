@@ -127,6 +127,7 @@ class Account:
                 check_count("rows", record.rows)
                 check_text("data", record.data)
                 list(record.columns)
+                check_count("dealing", record.dealing)
                 self.opened = record
             case Planned():
                 self.check_replan()
@@ -342,6 +343,7 @@ class Account:
             simulated=opened.simulated,
             new_rows=opened.new_rows,
             opened_at=opened.at,
+            dealing=opened.dealing,
         )
 
     @property

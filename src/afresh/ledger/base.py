@@ -215,6 +215,8 @@ class Terms:
     """Whether the noise is predictable."""
     new_rows: str | None
     opened_at: datetime
+    dealing: int
+    """The rule by which rows get their places, if the method deals them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ which rows were opened for its batch, where version 1 opened none; a chain can b
 looked at again.
 
 Version 3 states for a question whether it is a coordinate of a vector that is released at once.
+
+Version 4 is of first records alone: it states by which rule rows are dealt.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ Released = float | Mapping[str, float]
 """What a mechanism releases: one number, or a few named ones."""
 
 VERSION = 3
+OF_OPENED = 4  # the version of first records
+DEALING = 2
+"""The rule by which rows get their places: alike wherever and however they are stored. Rule 1 depended on that."""
 START = ""  # the hash before the first record
 
 
@@ -52,6 +57,8 @@ class Opened(NamedTuple):
     rows: int
     seed_digest: str
     """SHA-256 of the seed that shuffles rows and keys hashes; the seed itself stays with the guard."""
+    dealing: int = DEALING
+    """The rule by which rows get their places, if the method deals them; 1 in records before version 4."""
 
 
 class Planned(NamedTuple):
@@ -196,9 +203,15 @@ def encode(record: Record) -> str:
 
     It is ASCII, so it is the same in a database of any encoding and survives whatever a receipt goes through.
     """
-    body: dict[str, Any] = {"kind": kind_of(record), "version": VERSION, **record._asdict()}
+    kind = kind_of(record)
+    body: dict[str, Any] = {"kind": kind, "version": _version(kind), **record._asdict()}
     body["at"] = record.at.isoformat()
     return _as_json(body)
+
+
+def _version(kind: str) -> int:
+    """Return the version in which records of a kind are written."""
+    return OF_OPENED if kind == "opened" else VERSION
 
 
 # Nearly all records of a long chain are questions and answers. Those that look as `encode` writes them, with nothing
@@ -252,7 +265,7 @@ def _decode(text: str) -> Record:
     version, kind = body.pop("version"), body.pop("kind")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise BrokenChain(f"a record has version {version!r}, which no version of afresh ever wrote")
-    if version > VERSION or kind not in KINDS:
+    if version > _version(kind) or kind not in KINDS:
         raise BrokenChain(
             f"a record has version {version} and kind {kind!r}, which this afresh does not know; upgrade afresh"
         )
@@ -261,6 +274,8 @@ def _decode(text: str) -> Record:
         body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
     if version < 3 and kind == "reserved":
         body["vector"] = None
+    if version < OF_OPENED and kind == "opened":
+        body["dealing"] = 1
     for name in _TUPLES:
         if isinstance(body.get(name), list):
             body[name] = tuple(body[name])

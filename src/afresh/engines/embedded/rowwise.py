@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,6 @@ from afresh.moments import Span
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.engines.embedded.engine import EmbeddedEngine
-
-_SHUFFLED: WeakKeyDictionary[Engine, NDArray[np.int64]] = WeakKeyDictionary()  # once, when data is opened
 
 
 def embedded(engine: Engine) -> EmbeddedEngine:
@@ -68,14 +65,7 @@ def order_of(engine: Engine) -> str:
 
 def rows_of_span(engine: Engine, span: Span) -> NDArray[np.int64]:
     """Return the positions of the rows of a span, in increasing order."""
-    if engine not in _SHUFFLED:
-        source = embedded(engine).source
-        found = embedded(engine).fetch(
-            f"SELECT s.place FROM {source.relation} AS d JOIN shuffled AS s ON d.{source.row} = s.r "
-            f"ORDER BY d.{source.row}"
-        )
-        _SHUFFLED[engine] = np.argsort(np.asarray(found["place"], dtype=np.int64))
-    return np.sort(_SHUFFLED[engine][span.start : span.stop])
+    return embedded(engine).deal.rows_in(span)
 
 
 def _in_order(engine: Engine) -> str:

@@ -52,10 +52,7 @@ _TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
     """Return the sums of a table: one statement, after a glance at some rows; more for very many columns."""
-    kept = counted(dialect, columns)
-    hashed = kinds(dialect, kept, _matches, run)
-    table = [_Column(place, name, kept[name], hashed[name], dialect) for place, name in enumerate(kept)]
-    _check_hash(run)
+    table = _columns(dialect, columns, run)
     _glance(table, run)
     sums = Sums({column.name: column.sums for column in table})
     pieces = [table[start : start + AT_ONCE] for start in range(0, len(table), AT_ONCE)]
@@ -71,6 +68,21 @@ def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
         count, total = run([*_row_layers(table, sums=False), ["count(*)", _ROWS]])
     sums.rows, sums.total = int(count), int(total) % 2**64
     return sums
+
+
+def row_hashes(dialect: Dialect, columns: Mapping[str, str], run: Run) -> list[list[str]]:
+    """Return projections to the hash of every row, as h: those that `sum_table` sums."""
+    table = _columns(dialect, columns, run)
+    for column in table:
+        column.ends = False
+    return [*_row_layers(table, sums=False), [f"{_fold('r')} AS h"]]
+
+
+def _columns(dialect: Dialect, columns: Mapping[str, str], run: Run) -> list[_Column]:
+    kept = counted(dialect, columns)
+    hashed = kinds(dialect, kept, _matches, run)
+    _check_hash(run)
+    return [_Column(place, name, kept[name], hashed[name], dialect) for place, name in enumerate(kept)]
 
 
 class _Column:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from afresh.engines.identity.cells import Words
 from afresh.engines.identity.hasher import Hasher, joined
 from afresh.engines.identity.records import Sums, counts
 from afresh.engines.identity.texts import GRAMMARS, LONGEST, SAMPLE
@@ -15,7 +16,10 @@ from afresh.engines.sql.duckdb import column, exact, quote_text, type_of
 from afresh.queries.tree import Type
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyarrow import RecordBatch
+
+    Numbers = NDArray[np.int64]
 
 # Rows at a time, multiples of DuckDB's vectors: few for a file, whose rows are in memory only while they are hashed.
 _BATCH_OF_FILE, _BATCH_OF_FRAME = 2**14, 2**16
@@ -49,8 +53,8 @@ def _spells(value: str, spelt: str) -> str:
     return f"bool_and({test}) FILTER ({value} IS NOT NULL)"
 
 
-def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, str]) -> str:
-    """Return SQL for what `Hasher` takes: the cells of every row, in order of their names."""
+def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, str], *others: str) -> str:
+    """Return SQL for what `Hasher` takes: the cells of every row, in order of their names; then `others`."""
     cells = []
     for place, (name, kind) in enumerate(kinds.items()):
         value = column(name) if columns[name] in _AS_STORED else exact(name, columns[name])
@@ -59,7 +63,7 @@ def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, st
         if kind == "boolean":
             value = f"CAST({value} AS UTINYINT)"  # bytes are read faster than bits
         cells.append(f"{value} AS c{place}")
-    return f"SELECT {', '.join(cells)} FROM {source} AS d"
+    return f"SELECT {', '.join([*cells, *others])} FROM {source} AS d"
 
 
 def batch_rows(*, in_memory: bool) -> int:
@@ -76,6 +80,22 @@ def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int
     for batch in batches:
         hasher.add(batch, hasher.rows)
     return joined([hasher], kinds)
+
+
+def hash_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int) -> tuple[Words, Numbers | None]:
+    """Return the hashes of the rows that `select_cells` gives, and what numbers them: a further column, if any."""
+    hasher, many = Hasher(kinds), len(kinds)
+    hashes, done = np.zeros(rows, np.uint64), 0
+    numbers: Numbers | None = None
+    for batch in batches:
+        if batch.num_columns > many:
+            numbers = np.zeros(rows, np.int64) if numbers is None else numbers
+            found = np.asarray(batch.column(many))
+            numbers[done : done + len(found)] = found[: max(rows - done, 0)]
+        for part in hasher.row_hashes(batch.select(range(many))):
+            hashes[done : done + len(part)] = part[: max(rows - done, 0)]  # more rows than were counted have no place
+            done += len(part)
+    return hashes[:done], None if numbers is None else numbers[:done]
 
 
 def digest_order(batches: Iterable[RecordBatch], kinds: Mapping[str, str]) -> str:

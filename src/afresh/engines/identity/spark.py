@@ -39,7 +39,7 @@ def select_cells(dialect: Dialect, columns: Mapping[str, str], kinds: Mapping[st
         value = dialect.leaf(name, physical)
         if dialect.kind(physical) is Type.TEXT:
             value = _read(value, kinds[name])
-        cells.append(f"{value} AS c{place}")
+        cells.append(f"{value} AS cell{place}")
     return cells
 
 
@@ -49,6 +49,31 @@ def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
         made = frame.mapInArrow(_worker(dict(kinds)), "sums string")
     found = made.collect()
     return joined([_received(kinds, row[0]) for row in found], kinds)
+
+
+def with_hashes(frame: Any, kinds: Mapping[str, str]) -> Any:
+    """Return a DataFrame with the hash of every row, called h, in place of its last columns, which are its cells."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    fields = frame.schema.fields[: len(frame.columns) - len(kinds)]
+    with _sent_along():
+        return frame.mapInArrow(_adder(dict(kinds)), StructType([*fields, StructField("h", LongType())]))
+
+
+def _adder(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        import numpy
+        import pyarrow
+
+        hasher = Hasher(kinds)
+        for batch in batches:
+            kept = batch.num_columns - len(kinds)
+            parts = [part.copy() for part in hasher.row_hashes(batch.select(list(range(kept, batch.num_columns))))]
+            hashes = numpy.concatenate([numpy.empty(0, numpy.uint64), *parts]).view(numpy.int64)
+            names = [*batch.schema.names[:kept], "h"]
+            yield pyarrow.RecordBatch.from_arrays([*batch.columns[:kept], pyarrow.array(hashes)], names)
+
+    return work
 
 
 def try_workers(session: Any) -> None:

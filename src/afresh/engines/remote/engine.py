@@ -19,19 +19,13 @@ from afresh.engines.sql.engine import SqlEngine
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged
 from afresh.moments import Span
-from afresh.queries.tree import Type
+
+Step = Any
+"""A projection, as texts of SQL; or whatever else an engine puts between two of them."""
 
 
 class RemoteDialect(Dialect, Protocol):
-    """A dialect that can also tell rows apart."""
-
-    def opaque(self, name: str, physical: str) -> str:
-        """Return SQL for the text of a column no question can use."""
-        ...
-
-    def text(self, value: str, kind: Type | None) -> str:
-        """Return SQL for the text of a leaf's value, the same in every session and version; NULL for NULL."""
-        ...
+    """A dialect that can also shuffle rows."""
 
     def digest(self, text: str) -> str:
         """Return SQL for a text's SHA-256 in hexadecimal."""
@@ -44,7 +38,7 @@ class RemoteEngine(SqlEngine):
     dialect: RemoteDialect
 
     @abstractmethod
-    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+    def _run(self, steps: Sequence[Step], limit: int | None = None) -> tuple[Any, ...]:
         """Return the one row that a stack of projections gives over the table, or over some of its rows.
 
         Raises only `EngineError` and `DataChanged`.
@@ -70,7 +64,7 @@ class RemoteEngine(SqlEngine):
 
     def hand_out(self, span: Span) -> Any:
         """Return some of the shuffled rows as an Arrow table, in the order of the shuffle."""
-        names = [f"r{place}" for place in range(len(self._columns))]
+        names = [f"raw{place}" for place in range(len(self._columns))]
         scan = [f"{self._raw(name)} AS {alias}" for name, alias in zip(self._columns, names, strict=True)]
         rows = self._fetch([*self._placed(scan, names)], span)
         self._check_count(len(rows), span.rows)
@@ -82,18 +76,17 @@ class RemoteEngine(SqlEngine):
         """Return SQL for a column of the table as it is."""
 
     @abstractmethod
-    def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
+    def _fetch(self, steps: Sequence[Step], span: Span) -> list[tuple[Any, ...]]:
         """Return the rows whose last column, the place, is in a span; without that column, in its order."""
 
-    def _shuffled(self, statement: Statement) -> list[list[str]]:
+    def _shuffled(self, statement: Statement) -> list[Step]:
         """Return the statement's scan with a place for every row."""
         return self._placed(statement.scan(), statement.names)
 
-    def _placed(self, scan: Sequence[str], names: Sequence[str]) -> list[list[str]]:
+    def _placed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
         """Return a scan with these names, with a place for every row.
 
-        Nothing can be stored beside the table, so every question shuffles again. Rows are ranked by content (equal rows
-        are interchangeable), and the ranks are shuffled by the seed alone.
+        Nothing can be stored beside the table, so every question shuffles again, by the rule of `embedded.dealing`.
         """
         text = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k)"
         shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
@@ -103,18 +96,9 @@ class RemoteEngine(SqlEngine):
             [*names, f"{shuffled} - 1 AS place"],
         ]
 
-    def _hashed(self, scan: Sequence[str] = (), names: Sequence[str] = ()) -> list[list[str]]:
-        """Return projections that add the hash of every row, called h, to a scan with these names."""
-        dialect, values, texts = self.dialect, [], []
-        for place, (name, physical) in enumerate(sorted(self._columns.items())):
-            kind = dialect.kind(physical)
-            values.append(f"{(dialect.leaf if kind else dialect.opaque)(name, physical)} AS v{place}")
-            texts.append(f"{dialect.text(f'v{place}', kind)} AS v{place}")
-        # every text is preceded by its length, so no two different rows give the same text
-        pieces = [f"coalesce(concat(octet_length(v{i}), ':', v{i}), 'N')" for i in range(len(texts))]
-        groups = [f"concat({', '.join(pieces[i : i + 50])})" for i in range(0, len(pieces), 50)]  # few take over 100
-        row = dialect.digest(f"concat({', '.join(groups)})")
-        return [[*scan, *values], [*names, *texts], [*names, f"{row} AS h"]]
+    @abstractmethod
+    def _hashed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
+        """Return projections that add the hash that identifies every row, called h, to a scan with these names."""
 
     def _check_columns(self, columns: Mapping[str, str]) -> None:
         if list(columns.items()) != list(self._columns.items()):

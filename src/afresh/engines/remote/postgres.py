@@ -13,12 +13,13 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from afresh.engines.identity import Sums
 from afresh.engines.identity.cells import VERSION as ALGORITHM
-from afresh.engines.identity.postgres import sum_table
-from afresh.engines.remote.engine import RemoteEngine
+from afresh.engines.identity.postgres import row_hashes, sum_table
+from afresh.engines.remote.engine import RemoteEngine, Step
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.postgres import TEXTUAL, PostgresDialect, quote_name
 from afresh.engines.sql.rendering import Statement, quoted
@@ -114,6 +115,14 @@ class PostgresEngine(RemoteEngine):
 
     def _sum_rows(self) -> Sums:
         return sum_table(self.dialect, self._columns, self._run)
+
+    def _hashed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
+        first, *others = self._row_hashes
+        return [[*scan, *first], *([*names, *step] for step in others)]
+
+    @cached_property
+    def _row_hashes(self) -> list[list[str]]:
+        return row_hashes(self.dialect, self._columns, self._run)
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"

@@ -14,13 +14,14 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from afresh.engines.identity import Sums
 from afresh.engines.identity.cells import VERSION as ALGORITHM
-from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_workers
+from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_workers, with_hashes
 from afresh.engines.identity.spelling import counted, kinds
-from afresh.engines.remote.engine import RemoteEngine
+from afresh.engines.remote.engine import RemoteEngine, Step
 from afresh.engines.remote.versions import version
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.spark import SparkDialect, quote_name
@@ -31,6 +32,7 @@ from afresh.version import __version__
 T = TypeVar("T")
 
 OLDEST = 4
+_ELSEWHERE = ("interval", "variant")
 
 
 class _Silence(logging.Filter):
@@ -135,10 +137,19 @@ class SparkEngine(RemoteEngine):
             raise DataError("the DataFrame has two columns with the same name; rename one")
         return columns
 
-    def _sum_rows(self) -> Sums:
+    @cached_property
+    def _cells(self) -> tuple[dict[str, str], list[str]]:
+        """How each column is hashed, and a projection to what is hashed."""
         columns = counted(self.dialect, self._columns)
         hashed = kinds(self.dialect, columns, matches, self._run)
-        cells = select_cells(self.dialect, columns, hashed)
+        return hashed, select_cells(self.dialect, columns, hashed)
+
+    def _hashed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
+        hashed, cells = self._cells
+        return [[*scan, *cells], partial(with_hashes, kinds=hashed)]
+
+    def _sum_rows(self) -> Sums:
+        hashed, cells = self._cells
         try:
             return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
         except EngineError:
@@ -157,27 +168,27 @@ class SparkEngine(RemoteEngine):
             )
         return failed()
 
-    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+    def _run(self, steps: Sequence[Step], limit: int | None = None) -> tuple[Any, ...]:
         def work() -> tuple[Any, ...]:
             frame = self._source()
             self._check_columns(self._described())
             frame = (frame if limit is None else frame.limit(limit)).alias("d")
-            for step in steps:
-                frame = frame.selectExpr(*step)
-            return tuple(frame.collect()[0])
+            return tuple(_projected(frame, steps).collect()[0])
 
         return self._guarded(work)
 
     def _raw(self, name: str) -> str:
-        return f"d.{quote_name(name)}"
+        kind = self._columns[name]
+        # workers, who add the hash, know no such types
+        return f"CAST(d.{quote_name(name)} AS STRING)" if kind.startswith(_ELSEWHERE) else f"d.{quote_name(name)}"
 
-    def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
+    def _fetch(self, steps: Sequence[Step], span: Span) -> list[tuple[Any, ...]]:
         def work() -> list[tuple[Any, ...]]:
             frame = self._source().alias("d")
             self._check_columns(self._described())
-            for step in steps:
-                frame = frame.selectExpr(*step)
-            frame = frame.where(f"place >= {span.start:d} AND place < {span.stop:d}").orderBy("place")
+            frame = (
+                _projected(frame, steps).where(f"place >= {span.start:d} AND place < {span.stop:d}").orderBy("place")
+            )
             return [tuple(row[:-1]) for row in frame.collect()]
 
         return self._guarded(work)
@@ -225,3 +236,10 @@ class SparkEngine(RemoteEngine):
         except Exception:
             return self._session.addTag, self._session.removeTag, self._session.interruptTag
         return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
+
+
+def _projected(frame: Any, steps: Sequence[Step]) -> Any:
+    """Return a DataFrame after all steps, each a projection or a function."""
+    for step in steps:
+        frame = step(frame) if callable(step) else frame.selectExpr(*step)
+    return frame

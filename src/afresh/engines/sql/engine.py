@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from afresh.engines.identity import Identity
 from afresh.engines.simpler import ALL, ask_simpler, common_group, is_filter
@@ -14,6 +14,9 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.moments import Moments, Span
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
+
+if TYPE_CHECKING:
+    from afresh.engines.embedded.dealing import Shelf
 
 FEW = 100_000  # rows below which a shorter statement matters more than a faster one
 
@@ -60,7 +63,7 @@ class SqlEngine(ABC):
             self._identity = self._identify()
         return self._identity
 
-    def shuffle(self, seed: str) -> None:
+    def shuffle(self, seed: str, shelf: Shelf | None = None) -> None:
         """Give every row a place, by a shuffle that depends only on the seed and the content."""
         self._seed = seed
 

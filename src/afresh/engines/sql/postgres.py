@@ -136,16 +136,6 @@ class PostgresDialect:
         """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         return f"count(*) FILTER (WHERE {condition})"
 
-    def opaque(self, name: str, physical: str) -> str:
-        """The text of a column no question can use."""
-        return f"{_column(name)}::text"
-
-    def text(self, value: str, kind: Type | None) -> str:
-        """The text of a leaf's value, fixed by the settings of the engine's sessions; zero has no sign."""
-        if kind is not Type.NUMBER:
-            return f"{value}::text"
-        return f"CASE WHEN {self.is_finite(value)} THEN ({value} + {double(0.0)})::text END"
-
     def digest(self, text: str) -> str:
         """A text's SHA-256 in hexadecimal."""
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex') COLLATE \"C\""

@@ -170,16 +170,6 @@ class SparkDialect:
         """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         return f"count_if({condition})"
 
-    def opaque(self, name: str, physical: str) -> str:
-        """The text of a column no question can use."""
-        return f"hex({_column(name)})" if physical == "binary" else f"CAST({_column(name)} AS STRING)"
-
-    def text(self, value: str, kind: Type | None) -> str:
-        """The text of a leaf's value. Versions of Java write decimals differently, but not hexadecimals."""
-        if kind is not Type.NUMBER:
-            return f"CAST({value} AS STRING)"
-        return f"CASE WHEN {self.is_finite(value)} THEN format_string('%a', {value} + {double(0.0)}) END"
-
     def digest(self, text: str) -> str:
         """A text's SHA-256 in hexadecimal."""
         return f"sha2({text}, 256)"

@@ -1,0 +1,142 @@
+"""How rows get their places: ranked by the hash that identifies a row, and the ranks shuffled by the seed.
+
+The rule is the same in every engine and for every way to store the same rows, because the ledger knows them as one
+dataset: rows that one round has opened, or that an analyst holds, must never be dealt as fresh ones because a table was
+exported, sorted or read with other types. Rows with the same hash are equal, hence interchangeable. (That different
+rows share one happens once in 90,000 tables of ten million rows; then two rows may change places.)
+
+The shuffle of ranks depends on nothing but the seed and the number of rows: given the rows without their order, every
+way to deal them is equally likely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from afresh.engines.sql.duckdb import quote_text
+from afresh.moments import Span
+
+Places = NDArray[np.uint32] | NDArray[np.uint64]
+Fetch = Callable[[str], dict[str, Any]]
+WORTH_KEEPING = 100_000  # rows; fewer are dealt sooner than a file is read
+_PIECE = 2**20  # ranks hashed by one statement
+
+
+def unused(name: str, taken: Iterable[str]) -> str:
+    """Return the name, longer if it is taken, in capitals or not."""
+    lower = {each.lower() for each in taken}
+    while name in lower:
+        name += "_"
+    return name
+
+
+class Shelf(Protocol):
+    """Keeps bytes for a later process, or forgets them."""
+
+    def fetch(self, name: str, size: int) -> bytes | None:
+        """Return what was kept under this name, if it has this size."""
+        ...
+
+    def store(self, name: str, content: bytes) -> None:
+        """Keep this under a name."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """The place of every row, in the order of the rows."""
+
+    places: Places
+    numbers: NDArray[np.int64] | None = None
+    """What numbers the rows where they are stored, in increasing order; None for 0, 1, 2 and so on."""
+
+    def rows_in(self, span: Span) -> NDArray[np.int64]:
+        """Return which rows are in a span, in increasing order."""
+        return np.flatnonzero((self.places >= span.start) & (self.places < span.stop))
+
+    @cached_property
+    def table(self) -> Any:
+        """The same as an Arrow table of rows and places, for a join."""
+        import pyarrow as pa
+
+        return pa.table(
+            {"r": np.arange(len(self.places)) if self.numbers is None else self.numbers, "place": self.places}
+        )
+
+
+def deal_rows(hashes: NDArray[np.uint64], numbers: NDArray[np.int64] | None, seed: str, fetch: Fetch) -> Deal:
+    """Return the deal of rows with these hashes and numbers; `fetch` returns the columns of a statement's result."""
+    count = len(hashes)
+    if numbers is not None:
+        if not (numbers[:-1] < numbers[1:]).all():
+            order = np.argsort(numbers, kind="stable")
+            hashes, numbers = hashes[order], numbers[order]
+        if numbers[0] == 0 and numbers[-1] == count - 1:
+            numbers = None
+    kind: Any = np.uint32 if count <= 2**32 else np.uint64
+    # Databases have signed numbers only. Of equal rows the first one comes first.
+    ranked = np.argsort(hashes.view(np.int64), kind="stable")
+    places = np.empty(count, kind)
+    places[ranked[_shuffled(count, seed, fetch)]] = np.arange(count, dtype=kind)
+    return Deal(places, numbers)
+
+
+def _shuffled(count: int, seed: str, fetch: Fetch) -> NDArray[np.int64]:
+    """Return the ranks in the order of the SHA-256 of the seed and each rank, counted from 1, as in a database."""
+    text = f"sha256({quote_text(f'{seed}:')} || k)"
+    pieces = [(start, min(start + _PIECE, count)) for start in range(0, count, _PIECE)]
+
+    def keys(piece: tuple[int, int]) -> NDArray[np.uint64]:
+        first, last = piece
+        # The first 16 digits give the same order as all 64, unless two ranks share them.
+        sql = f"SELECT ('0x' || left({text}, 16))::UBIGINT AS h FROM range({first + 1:d}, {last + 1:d}) AS r(k)"
+        return np.asarray(fetch(sql)["h"], dtype=np.uint64)
+
+    if len(pieces) == 1:
+        found = keys(pieces[0])
+    else:
+        with ThreadPoolExecutor() as pool:  # a statement without a table runs in one thread
+            found = np.concatenate(list(pool.map(keys, pieces)))
+    order = np.argsort(found)
+    ordered = found[order]
+    if (ordered[1:] == ordered[:-1]).any():  # once in 370,000 times for ten million rows
+        whole = f"SELECT k - 1 AS k FROM range(1, {count + 1:d}) AS r(k) ORDER BY {text}, k"
+        return np.asarray(fetch(whole)["k"], dtype=np.int64)
+    return order
+
+
+class Kept:
+    """Deals of one state of the data, sealed with the seed: what is damaged or made up is dealt again."""
+
+    def __init__(self, shelf: Shelf, state: str, seed: str, rows: int) -> None:
+        """Look on a shelf for the deal of so many rows in this state."""
+        self._shelf, self._rows = shelf, rows
+        self._name = hashlib.sha256(json.dumps(["deal", state, seed]).encode(errors="surrogatepass")).hexdigest()
+        self._key = blake3(seed.encode(), derive_key_context="afresh: deals kept beside a ledger").digest()
+
+    def find(self) -> Deal | None:
+        """Return the deal, if it was kept."""
+        size = 4 * self._rows
+        found = self._shelf.fetch(self._name, 32 + size)
+        if found is None or self._seal(found[32:]) != found[:32]:
+            return None
+        return Deal(np.frombuffer(found, "<u4", self._rows, 32).astype(np.uint32, copy=False))
+
+    def keep(self, deal: Deal) -> None:
+        """Keep a deal of plain rows."""
+        if deal.numbers is None and deal.places.dtype == np.uint32:
+            content = deal.places.astype("<u4", copy=False).tobytes()
+            self._shelf.store(self._name, self._seal(content) + content)
+
+    def _seal(self, content: bytes) -> bytes:
+        return blake3(content, key=self._key).update(self._name.encode()).digest()
