@@ -16,10 +16,15 @@ QUESTIONS = ["churned AND amount < 50", "country = 'CH'", "email LIKE '%7%'", "j
 
 
 def peak() -> int:
-    """Linux's own account: `ru_maxrss` begins with what the parent process had."""
+    """MB, by Linux's own account: `ru_maxrss` begins with what the parent process had."""
+    return peak_bytes() // 2**20
+
+
+def peak_bytes() -> int:
+    """The same in bytes."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
-    return int(found[1]) // 1024
+    return int(found[1]) * 1024
 
 
 def _work(path: str, limit: str) -> None:

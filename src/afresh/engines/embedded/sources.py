@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import re
 import sys
@@ -28,8 +29,10 @@ SUPPORTED = (
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
 _BATCH = 2**13  # rows read at a time
-_PIECE, _PIECES = 2**16, 64  # rows per piece of a copy, or a multiple if there would be more pieces
+_PIECE, _PIECES = 2**16, 32  # rows per piece of a copy, or a multiple if there would be more pieces
 _HARDLY = 2**24  # bytes of columns that are copied together
+_WORTH_MAPPING = 2**18  # bytes from which on the rest of the last page hardly matters
+_ALIGNED = 64  # bytes
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _CONFIG = {
@@ -88,7 +91,10 @@ def open_source(
             connection.execute("SET enable_progress_bar = false")
         with interruptible():
             if path is None:
+                # Several threads would read 20 MB ahead, and be hardly faster: the memory's speed is the limit.
+                connection.execute("SET threads = 1")
                 source, readable = _load_columns(connection, incoming or {}), None
+                connection.execute("RESET threads")
             else:
                 readable = _readable(path, scratch)
                 source = _load_file(connection, path, quote_text(readable), table, recall)
@@ -377,7 +383,8 @@ def _copied(
         if usable:
             cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
             copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
-            found = _in_pieces(copied.to_arrow_reader(_BATCH), _PIECE * (1 + len(incoming) // (_PIECE * _PIECES)))
+            rows = _PIECE * (1 + len(incoming) // (_PIECE * _PIECES))
+            found = _in_pieces(copied.to_arrow_reader(_BATCH), rows, incoming.get_total_buffer_size())
             kinds |= dict(zip(usable, map(str, copied.types), strict=True))
             held = dict(zip(usable, found.columns, strict=True))
         connection.unregister("incoming")
@@ -385,18 +392,53 @@ def _copied(
     return None
 
 
-def _in_pieces(reader: Any, rows: int) -> Any:
-    """Return what is read as a table, in pieces of this many rows; only one piece's batches are in memory beside it."""
+def _in_pieces(reader: Any, rows: int, size: int) -> Any:
+    """Return what is read as a table, in pieces of this many rows; only one piece's batches are in memory beside it.
+
+    The `size` of what is read is about right.
+    """
     import pyarrow as pa
 
     pool = pa.system_memory_pool()  # the default one rounds sizes up
-    pieces, left = [], reader.schema.empty_table()
+    room, pieces, left = _Room(size), [], reader.schema.empty_table()
     for batch in reader:
         left = pa.concat_tables([left, pa.Table.from_batches([batch])])
         while len(left) >= rows:
-            pieces.append(left.slice(0, rows).combine_chunks(pool))
+            pieces.append(room.keep(left.slice(0, rows).combine_chunks(pool), pool))
             left = left.slice(rows)
-    return pa.concat_tables([*pieces, left.combine_chunks(pool)])
+    return pa.concat_tables([*pieces, room.keep(left.combine_chunks(pool), pool)])
+
+
+class _Room:
+    """Memory for the pieces of a copy, one after the other, which goes back to the system with the last of them.
+
+    From malloc they would have gaps between them. What is reserved but not written takes no memory.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._mapping: mmap.mmap | None = None
+        self._used = 0
+        if size >= _WORTH_MAPPING and hasattr(mmap, "MAP_PRIVATE"):  # not on Windows
+            with contextlib.suppress(OSError):  # private: after a fork nobody else writes to it
+                self._mapping = mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def keep(self, piece: Any, pool: Any) -> Any:
+        """Return a copy of a piece in this memory, or the piece itself if there is no room."""
+        import pyarrow as pa
+
+        batches = piece.to_batches()
+        if self._mapping is None or len(batches) != 1:
+            return piece
+        stored = batches[0].serialize(memory_pool=pool)
+        start = self._used
+        if start + stored.size > len(self._mapping):
+            return piece
+        self._mapping[start : start + stored.size] = memoryview(stored)
+        self._used = -(-(start + stored.size) // _ALIGNED) * _ALIGNED
+        found = pa.ipc.read_record_batch(pa.py_buffer(self._mapping).slice(start, stored.size), piece.schema)
+        del stored
+        pool.release_unused()
+        return pa.Table.from_batches([found])
 
 
 def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:
