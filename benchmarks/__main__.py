@@ -23,10 +23,22 @@ from pathlib import Path
 from benchmarks.measured import Measured, show, table
 
 ALL = (
-    *("startup", "planning", "small", "questions", "many", "identity", "opening", "memory", "frames", "scoring"),
+    *(
+        "startup",
+        "planning",
+        "small",
+        "questions",
+        "many",
+        "dealt",
+        "identity",
+        "opening",
+        "memory",
+        "frames",
+        "scoring",
+    ),
     *("postgres", "spark", "chains", "processes", "threads", "peers", "service", "pages"),
 )
-LARGE = ("questions", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
+LARGE = ("questions", "dealt", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- the tables begin -->", "<!-- the tables end -->"
 FAILED = "failed"

@@ -22,6 +22,7 @@ FEW: dict[str, dict[str, Any]] = {
     "small": {"rows": 1000, "rounds": 2},
     "questions": {"rows": 2000, "rounds": 0},
     "many": {"rows": 2000, "count": 8},
+    "dealt": {"rows": 120_000, "rounds": 0},
     "identity": {"rows": 2000, "rounds": 0},
     "opening": {"rows": 20_000, "rounds": 0, "csv_rows": 5_000},
     "memory": {"rows": 30_000},

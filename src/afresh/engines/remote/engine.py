@@ -88,12 +88,12 @@ class RemoteEngine(SqlEngine):
 
         Nothing can be stored beside the table, so every question shuffles again, by the rule of `embedded.dealing`.
         """
-        text = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k)"
-        shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
+        four = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k - k % 4)"
+        quarter = f"substr({self.dialect.digest(four)}, CAST(1 + 16 * (k % 4) AS INT), 16)"
         return [
             *self._hashed(scan, names),
-            [*names, "row_number() OVER (ORDER BY h) AS k"],
-            [*names, f"{shuffled} - 1 AS place"],
+            [*names, "row_number() OVER (ORDER BY h) - 1 AS k"],
+            [*names, f"row_number() OVER (ORDER BY {quarter}, k) - 1 AS place"],
         ]
 
     @abstractmethod
