@@ -88,7 +88,7 @@ class Query:
         )
         return 2 if two else None
 
-    @cached_property
+    @property
     def words(self) -> str:
         """What is averaged, in words: the expression as asked, with its bounds and how missing values count.
 
@@ -96,7 +96,7 @@ class Query:
         """
         return readable(self.expression) + self._scale + self._filled(self.missing)
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The whole question in readable words, as asked; from the tree, so spaces and parentheses may differ."""
         if self.group is None and not self.complement:
