@@ -50,7 +50,7 @@ from weakref import ref
 
 _PATIENCE = 0.25  # seconds after which waiting callers check for themselves
 _GRACE = 0.03  # seconds that callers who were answered together may take to leave and to ask again
-_BLINK = 0.0002
+_BLINK = 0.0005  # a pause: on a busy machine, less would often bring nobody though many are on their way
 _MOST = 256  # requests in a group, because others wait for its transactions
 
 
