@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -134,10 +136,14 @@ def test_waiting_in_vain_is_told_and_leaves_the_line(several: bool, monkeypatch:
     assert served.groups == [1]
 
 
-def test_an_interrupt_anywhere_in_who_serves_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("leaving", [False, True])
+def test_an_interrupt_anywhere_in_who_serves_harms_nobody(leaving: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "_PATIENCE", 0.02)
+    before: lines._Place[Request] = lines._Place(Request(), SimpleQueue())
+    monkeypatch.setattr(lines, "sleep", lambda seconds: setattr(before, "over", True))
     for place in itertools.count():
         served, mine, other = Served(), Request(), Request()
+        before.over, served.line._leaving = False, [weakref.ref(before)] if leaving else []
         waiter = threading.Thread(target=served.line.stand, args=(other,), daemon=True)
         waiter.start()
         waiting_for(partial(bool, served.line._waiting))
@@ -150,6 +156,71 @@ def test_an_interrupt_anywhere_in_who_serves_harms_nobody(monkeypatch: pytest.Mo
             assert mine.finished
             break
     assert place > 40  # it was interrupted everywhere, not nowhere
+
+
+class Pauses:
+    """In place of sleeping: what happens in every pause."""
+
+    def __init__(self, *events: Callable[[], object]) -> None:
+        self.events = list(events)
+
+    def __call__(self, seconds: float) -> None:
+        self.events.pop(0)()
+
+
+def test_who_comes_after_a_group_lets_its_callers_leave_and_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_GRACE", 60.0)
+    served, again, late = Served(), Request(), Request()
+    with ThreadPoolExecutor(4) as pool:
+        two = [pool.submit(served.line.stand, Request()) for _ in range(2)]
+        waiting_for(lambda: len(served.line._waiting) == 2)
+        served.holder.over = True
+        for each in two:
+            each.result(30)
+        assert served.groups == [2]
+        first: lines._Place[Request] = lines._Place(Request(), SimpleQueue())
+        served.line._leaving = [weakref.ref(first)]
+
+        def leave_and_ask() -> None:
+            first.over = True
+            two.append(pool.submit(served.line.stand, again))
+            waiting_for(lambda: len(served.line._waiting) == 2)
+
+        def ask_too() -> None:
+            two.append(pool.submit(served.line.stand, late))
+            waiting_for(lambda: len(served.line._waiting) == 3)
+
+        pauses = Pauses(lambda: None, leave_and_ask, ask_too, lambda: None)
+        monkeypatch.setattr(lines, "sleep", pauses)
+        served.line.stand(Request())
+        for each in two:
+            each.result(30)
+    assert served.groups == [2, 3]
+    assert not pauses.events  # one more than it takes for nobody else to come
+    assert again.finished
+    assert late.finished
+
+
+def test_nobody_waits_long_for_those_who_do_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_GRACE", 0.001)
+    served = Served()
+    stays: lines._Place[Request] = lines._Place(Request(), SimpleQueue())
+    served.holder.over, served.line._leaving = True, [weakref.ref(stays)]
+    served.line.stand(last := Request())
+    assert last.finished
+
+
+def test_nobody_pauses_for_those_who_have_left_or_were_stood_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "sleep", Pauses())  # a pause would be an error
+    served = Served()
+    served.holder.over = True
+    served.line.stand_for([Request(), Request(), Request()])
+    gone: lines._Place[Request] = lines._Place(Request(), SimpleQueue())
+    freed: weakref.ref[lines._Place[Request]] = weakref.ref(lines._Place(Request(), SimpleQueue()))
+    gone.over, served.line._leaving = True, [weakref.ref(gone), freed]
+    for _ in range(3):
+        served.line.stand(Request())
+    assert served.groups == [3, 1, 1, 1]
 
 
 def test_an_interrupt_anywhere_in_who_waits_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,6 +289,12 @@ def test_missing_labels_have_the_largest_loss() -> None:
     assert Brier().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
     assert Log().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
     assert Cost(((0, 1), (2, 0))).rows(np.array([0, 0, 1, 1]), labels, slice(None)).tolist() == [0, 1, 0, 1]
+    of_three = Labels(names, ("a", "b", "c"))
+    certain = np.eye(3)[[0, 0, 1, 1]]
+    for clip in (0.5, 5.0, 800.0):
+        assert Log(clip=clip).rows(chances, labels, np.array([3, 1, 0])).tolist() == [1, 1, 0]
+        assert Log(clip=clip).rows(certain, of_three, slice(None)).tolist() == [0, 1, 0, 1]
+    assert Brier().rows(certain, of_three, slice(None)).tolist() == [0, 1, 0, 1]
     masked = np.ma.MaskedArray([0, 1, 0], mask=[False, True, False])
     assert Labels(masked).codes.tolist() == [0, -1, 0]
     assert Labels(masked, (0, 1)).codes.tolist() == [0, -1, 0]
@@ -401,7 +407,7 @@ def test_extreme_clips_and_chances() -> None:
 @pytest.mark.parametrize(
     "loss", [Log(clip=800), Brier(), Squared(clip=2.3e-308), Absolute(clip=1.7e308), Pinball(clip=1)]
 )
-@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("label", [0, 1, 7, math.nan])
 def test_no_label_makes_numpy_complain(loss: Loss, label: int) -> None:
     """A warning is an error here, as in a process that asked numpy for errors: it would depend on labels."""
     labels, given = Labels(np.full(4, label), (0, 1)), np.array([0.0, 1.0, 1e-200, 1 - 1e-16])
@@ -434,6 +440,22 @@ def test_every_prediction_is_looked_at() -> None:
                 check_predictions(given, "numbers", Labels(np.zeros(N)))
         given[place] = -0.0
         assert not np.signbit(check_predictions(given, "numbers", Labels(np.zeros(N)))).any()
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf, -5e-324, -0.5, np.nextafter(1, 2), 2.0])
+def test_every_probability_is_looked_at(bad: float) -> None:
+    for place in (0, 1, 262_143, 262_144, N - 1):
+        for chances in (np.full(N, 0.5), np.full((N, 2), 0.5)):
+            chances[place] = bad
+            said = "not a probability" if np.isfinite(bad) else f"the prediction of row {place} is"
+            with pytest.raises(InvalidArgument, match=said):
+                check_predictions(chances, "probabilities", Labels(np.zeros(N), (0, 1)))
+
+
+def test_the_largest_and_smallest_probabilities_are_probabilities() -> None:
+    given = np.array([0.0, 5e-324, 0.5, np.nextafter(1, 0), 1.0])
+    for each in (given, np.stack([1 - given, given], axis=1)):
+        assert (check_predictions(each, "probabilities", Labels(np.zeros(5), (0, 1))) == given).all()
 
 
 def test_zero_has_no_sign() -> None:

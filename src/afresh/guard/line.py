@@ -3,7 +3,12 @@
 Two durable commits and a scan cost the same for one question as for fifty. So callers who arrive together are served
 together, by one of them: the first to find nobody serving takes everyone in line, itself included, while the others
 wait. It serves one group and leaves with its own answer; the next caller waiting then serves those who have arrived
-in the meantime. Nobody ever waits for others to arrive: a lone caller is served at once, as if there were no line.
+in the meantime. A lone caller is served at once, as if there were no line.
+
+Callers who were answered together often ask again together. The first of them to arrive would be served almost alone,
+slowly, as its thread competes with all the others for Python's lock, and they would have to wait for it. So after a
+group, if some of its callers have not left yet, the next server pauses until they have and a short pause brings nobody
+else, but not for longer than `_GRACE`. Otherwise nobody ever waits for others to arrive.
 
 Why this is safe:
 
@@ -39,9 +44,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import get_ident
+from time import monotonic, sleep
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import ref
 
 _PATIENCE = 0.25  # seconds after which waiting callers check for themselves
+_GRACE = 0.03  # seconds that callers who were answered together may take to leave and to ask again
+_BLINK = 0.0005  # a pause: on a busy machine, less would often bring nobody though many are on their way
 _MOST = 256  # requests in a group, because others wait for its transactions
 
 
@@ -60,8 +69,9 @@ Request = TypeVar("Request", bound=Finishable)
 class _Place(Generic[Request]):
     """One caller's place in line."""
 
-    def __init__(self, request: Request, bell: SimpleQueue[None]) -> None:
+    def __init__(self, request: Request, bell: SimpleQueue[None], *, leaves: bool = True) -> None:
         self.request, self.bell, self.thread = request, bell, get_ident()
+        self.leaves = leaves  # whether its thread leaves as soon as it is finished
         self.over = self.alone = self.left = False
 
     @property
@@ -78,6 +88,7 @@ class Line(Generic[Request]):
         self._serve, self._check = serve, check
         self._waiting: deque[_Place[Request]] = deque()
         self._baton: dict[str, Any] = {}
+        self._leaving: list[ref[_Place[Request]]] = []  # weakly, since a request may hold much
 
     @property
     def busy(self) -> bool:
@@ -124,7 +135,7 @@ class Line(Generic[Request]):
         Not for a thread that receives signals, because it stands for others.
         """
         bell: SimpleQueue[None] = SimpleQueue()
-        places = [_Place(request, bell) for request in requests]
+        places = [_Place(request, bell, leaves=False) for request in requests]
         self._waiting.extend(places)
         try:
             while (place := next((each for each in places if each.waits), None)) is not None:
@@ -151,6 +162,7 @@ class Line(Generic[Request]):
         """Serve everyone who is waiting, including the holder of the baton, then give the baton up."""
         group: list[_Place[Request]] = []
         try:
+            self._see_off()
             while len(group) < _MOST and (taken := self._next()) is not None:
                 group.append(taken)
             if first not in group:  # it checked before it was called, or stands further back
@@ -162,6 +174,8 @@ class Line(Generic[Request]):
                     raise
             for place in group:
                 place.alone = not place.request.finished
+            served = (place for place in group if place is not first and place.leaves and not place.alone)
+            self._leaving = [ref(place) for place in served]
         finally:
             first.over = True
             for place in group:
@@ -170,6 +184,15 @@ class Line(Generic[Request]):
                         self._waiting.append(place)
                     place.bell.put(None)
             self._call_next()
+
+    def _see_off(self) -> None:
+        """Let the callers of the last group leave with their answers, and those who ask again at once arrive."""
+        leaving, self._leaving = self._leaving, []
+        until, more = monotonic() + _GRACE, False
+        while (more or any(map(_is_here, leaving))) and monotonic() < until:
+            before = len(self._waiting)
+            sleep(_BLINK)
+            more = len(self._waiting) > before
 
     def _next(self) -> _Place[Request] | None:
         """Take the first waiting place out of line."""
@@ -194,3 +217,9 @@ class Line(Generic[Request]):
         if place is not None:
             self._waiting.appendleft(place)
             place.bell.put(None)
+
+
+def _is_here(place: ref[_Place[Any]]) -> bool:
+    """Whether a caller has not left yet."""
+    found = place()
+    return found is not None and not found.over

@@ -169,10 +169,14 @@ class Path:
         callers = [(partial(self._stated, each), each.wish.analyst) for each in waiting]
         found = self._desk.ledger.record_each(self._desk.terms, outcomes, callers)
         stored = {entry.number: entry for entry in found[0]}  # each has all entries
-        spent = {each.wish.analyst: own.spent for each, own in zip(waiting, found, strict=True)}
-        left = {analyst: self._desk.left_of(own, analyst) for analyst, own in spent.items()}
+        left: dict[tuple[Spent, str | None], int] = {}
+        rounds = self._desk.plan.mechanism.batch is not None  # then it depends on the analyst, too
         for request, recorded in zip(waiting, found, strict=True):
-            self._reply(request, stored, recorded.statements, left[request.wish.analyst])
+            analyst = request.wish.analyst
+            whose = recorded.spent, analyst if rounds else None
+            if whose not in left:
+                left[whose] = self._desk.left_of(recorded.spent, analyst)
+            self._reply(request, stored, recorded.statements, left[whose])
 
     def _stated(self, request: Request, stored: Mapping[int, Entry]) -> list[Statement]:
         """Return what follows from the answers to a request."""

@@ -273,7 +273,7 @@ class Ledger:
                         records.append(stated(now, analyst, each))
                 told.append(_told(account, made_of, new))
             write(records)
-            spent = {analyst: account.spent(analyst) for analyst in {analyst for _, analyst in callers}}
+            spent = account.purse.spent_by(analyst for _, analyst in callers)
         entries = [stored[entry.number] for entry, _ in outcomes]
         return [Entries(entries, spent[analyst], own) for (_, analyst), own in zip(callers, told, strict=True)]
 

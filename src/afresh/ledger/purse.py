@@ -190,6 +190,15 @@ class Purse:
             None if row_cap is None else float(row_cap * SLACK - Fraction(self.total.row_charge, _UNIT)),
         )
 
+    def spent_by(self, analysts: Iterable[str]) -> dict[str, Spent]:
+        """Return what `spent` does for each of them; all who have no share use the same pot."""
+        analysts = set(analysts)
+        others = analysts - self.shares.keys()
+        found = {analyst: self.spent(analyst) for analyst in analysts & self.shares.keys()}
+        if others:
+            found |= dict.fromkeys(others, self.spent(next(iter(others))))
+        return found
+
     @property
     def whole(self) -> Caps:
         """The caps for all analysts together."""

@@ -56,7 +56,7 @@ class Reserving:
         self._account, self._now = account, now
         self._purse, self._opened = account.purse.copy(), account.opened_rows
         self._finest: dict[str, Entry] = {}
-        self._spent: dict[str, Spent] = {}
+        self._spent: dict[str | None, Spent] = {}
 
     def take(self, wish: Wish) -> Entries:
         """Return the entries of a wish; `BudgetExhausted` if it does not fit, and then nothing of it is reserved."""
@@ -71,8 +71,9 @@ class Reserving:
             else:
                 # If its writer was interrupted but it is durable nevertheless, this wish has paid for it.
                 found[question.digest] = replace(stored, new=True) if _is_one_of(drafted, stored) else stored
-        if (spent := self._spent.get(wish.analyst)) is None:
-            spent = self._spent[wish.analyst] = self._account.spent(wish.analyst)
+        whose = wish.analyst if wish.analyst in self._account.shares else None  # all others use one pot
+        if (spent := self._spent.get(whose)) is None:
+            spent = self._spent[whose] = self._account.spent(wish.analyst)
         if new:
             made = self._reserve(list(new.values()), wish)
             self._finest |= {record.digest: entry_of(record) for record in made}
@@ -101,9 +102,10 @@ class Reserving:
             self._account.check_exam(wish.analyst)
             return self._account.exam
         self._account.check_open()
-        dearest = max(new, key=lambda each: each.charge)
-        rows = (wish.batch or 0) * (2 if wish.later else 1)  # the later ones form their own batch
-        self._purse.check([*new, *[dearest] * wish.later], wish.analyst, rows)
+        if wish.later:
+            dearest = max(new, key=lambda each: each.charge)
+            rows = 2 * (wish.batch or 0)  # the later ones form their own batch
+            self._purse.check([*new, *[dearest] * wish.later], wish.analyst, rows)
         self._purse.pay(self._purse.check(new, wish.analyst, wish.batch or 0), wish.analyst)
         if wish.batch is None:
             return None

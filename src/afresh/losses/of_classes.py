@@ -100,11 +100,15 @@ class Log(Clipped):
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """-ln p, clipped afterwards: one pass fewer, and the infinite logarithm of 0 is clipped as well."""
-        right = _of_truth(predictions[rows], labels.codes[rows])
+        chances = predictions[rows]
         with np.errstate(all="ignore"):  # whatever the caller's handling: a warning would reveal labels
+            if chances.ndim == 1:  # of two classes: of the second; NaN if the label is missing
+                right: Floats = labels.first[rows] - chances
+                np.abs(right, out=right)
+            else:
+                right = _of_truth(chances, labels.codes[rows])
             losses = np.log(right, out=right)
-            np.abs(losses, out=losses)
-            losses *= 1 / self.clip
+            losses *= -1 / self.clip
         return at_most_one(losses)
 
 
@@ -132,11 +136,7 @@ class Brier:
 
 
 def _of_truth(chances: Floats, codes: Codes) -> Floats:
-    """The probability of the true class, in a new array; 0 if the label is missing."""
-    if chances.ndim == 1:  # of two classes: of the second
-        found: Floats = (1 - codes) - chances
-        np.abs(found, out=found)
-    else:
-        found = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
-    found[codes < 0] = 0.0
+    """The probability of the true class, one column per class, in a new array; 0 if the label is missing."""
+    found: Floats = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    found *= codes >= 0
     return found

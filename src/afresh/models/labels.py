@@ -20,6 +20,7 @@ Kind = Literal["classes", "probabilities", "numbers"]
 Codes = NDArray[np.signedinteger[Any]]
 _AT_ONCE = 1 << 18  # predictions checked at once
 _FEW = 8  # classes up to which comparing with each is faster than searching
+_BITS_OF_ONE = np.float64(1).view(np.uint64)  # those of -0.0, of negative numbers and of NaN are more
 _SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
 
 
@@ -63,6 +64,11 @@ class Labels:
         found = encode(_plain(self.values), self.classes)
         found[_missing(self.values)] = -1
         return found
+
+    @cached_property
+    def first(self) -> NDArray[np.float64]:
+        """Of two classes, 1 for a label of the first and 0 for one of the second; NaN for a missing one."""
+        return np.array([1.0, 0.0, math.nan])[self.codes]  # the code -1 finds the last
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -244,17 +250,19 @@ def _check_width(array: NDArray[np.float64], classes: tuple[Any, ...]) -> None:
 
 def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
     _check_width(array, classes)
-    least, most = float(array.min()), float(array.max())
-    if not (least >= 0 and most <= 1):  # both are NaN where any is
-        _check_finite(array)
-        raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is not a probability.")
+    plain = bool(array.view(np.uint64).max() <= _BITS_OF_ONE)
+    if not plain:  # -0.0, which is the same prediction as 0.0, or no probability
+        least, most = float(array.min()), float(array.max())
+        if not (least >= 0 and most <= 1):  # both are NaN where any is
+            _check_finite(array)
+            raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is not a probability.")
     if array.ndim == 2:
         off = np.abs(sum(array.T) - 1)  # column by column, since numpy is slow to add up many short rows
         if off.max() > _SUM:
             place = int(np.argmax(off))
             raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")
     array = np.ascontiguousarray(array[:, 1]) if array.shape[1:] == (2,) else array
-    return array + 0.0 if least == 0 and _has_negative_zero(array) else array
+    return array if plain else array + 0.0
 
 
 def _check_finite(array: NDArray[np.float64]) -> None:

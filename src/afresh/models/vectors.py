@@ -78,7 +78,7 @@ class VectorQuery:
             if self.levels == 2:
                 count = int(np.count_nonzero(values))
                 return Moments(len(values), count, count)
-            return Moments(len(values), float(values.sum()), _sum_of_squares(values))
+            return Moments(len(values), float(values.sum()) + 0.0, _sum_of_squares(values))  # 0.0 also for -0.0
 
 
 def _sum_of_squares(values: NDArray[Any]) -> float:

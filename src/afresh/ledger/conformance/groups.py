@@ -14,7 +14,7 @@ from afresh.ledger import Entry, Statement
 from afresh.ledger import account as accounts
 from afresh.ledger.conformance.storage import Connect, StorageTests, names, on_one_storage, opened, question, result
 from afresh.ledger.records import decode
-from afresh.ledger.reserving import Wish
+from afresh.ledger.reserving import Entries, Wish
 
 WISHES = st.lists(
     st.tuples(
@@ -60,6 +60,22 @@ class GroupTests(StorageTests):
             found.append(([told(wish) for wish in asked], entries, ledger.spent(terms), ledger.spent(terms, "ada")))
         assert found[0] == found[1]
         ledger.close()
+
+    def test_each_is_told_what_it_has_spent(self, connect: Connect) -> None:
+        ledger = connect()
+        terms = opened(ledger, questions=6)
+        ledger.divide(terms, {"ada": 3, "bob": 1})
+        callers = ["ada", "bob", "cy", "dee", ""]
+        before = {name: ledger.spent(terms, name) for name in callers}
+        wishes = [Wish([question(f"of {name}")], name) for name in callers[:4]]
+        ledger.reserve_each(terms, wishes)
+        paid = [entry for wish in wishes if isinstance(wish.found, list) for entry in wish.found]
+        assert [wish.found.spent for wish in wishes if isinstance(wish.found, Entries)] == [
+            before[wish.analyst] for wish in wishes
+        ]
+        outcomes = [(entry, result(0.5)) for entry in paid]
+        found = ledger.record_each(terms, outcomes, [(None, name) for name in callers])
+        assert [each.spent for each in found] == [ledger.spent(terms, name) for name in callers]
 
     def test_a_draft_that_was_durable_is_the_one_who_paid_s(self, connect: Connect) -> None:
         """A caller interrupted while a transaction ends cannot know whether it was durable: serving again finds out."""
