@@ -7,8 +7,8 @@ in the meantime. A lone caller is served at once, as if there were no line.
 
 Callers who were answered together often ask again together. The first of them to arrive would be served almost alone,
 slowly, as its thread competes with all the others for Python's lock, and they would have to wait for it. So after a
-group, if some of its callers have not left yet, the next server pauses until they have and a short pause brings nobody
-else, but not for longer than `_GRACE`. Otherwise nobody ever waits for others to arrive.
+group of many, if some of its callers have not left yet, the next server pauses until they have and a short pause brings
+nobody else, but not for longer than `_GRACE`. Otherwise nobody ever waits for others to arrive.
 
 Why this is safe:
 
@@ -50,6 +50,7 @@ from weakref import ref
 
 _PATIENCE = 0.25  # seconds after which waiting callers check for themselves
 _GRACE = 0.03  # seconds that callers who were answered together may take to leave and to ask again
+_CROWD = 8  # callers; fewer hardly compete with one another
 _BLINK = 0.0005  # a pause: on a busy machine, less would often bring nobody though many are on their way
 _MOST = 256  # requests in a group, because others wait for its transactions
 
@@ -174,8 +175,8 @@ class Line(Generic[Request]):
                     raise
             for place in group:
                 place.alone = not place.request.finished
-            served = (place for place in group if place is not first and place.leaves and not place.alone)
-            self._leaving = [ref(place) for place in served]
+            served = [place for place in group if place is not first and place.leaves and not place.alone]
+            self._leaving = [ref(place) for place in served] if len(served) >= _CROWD else []
         finally:
             first.over = True
             for place in group:
