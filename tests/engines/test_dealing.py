@@ -131,6 +131,19 @@ def test_rows_are_dealt_only_for_a_question(path: Path, tmp_path: Path, monkeypa
     assert len(dealt) == 1
 
 
+def test_a_service_deals_when_it_starts(path: Path, tmp_path: Path) -> None:
+    from afresh.server.config import read_config
+    from afresh.server.house import House
+
+    text = f'ledger = "{tmp_path / "ledger.sqlite"}"\nstate = "{tmp_path / "state"}"\n'
+    text += f'[datasets.flights]\ndata = "{path}"\nquestions = 10\nrounds = 5\n'
+    (tmp_path / "afresh.toml").write_text(text)
+    house = House(read_config(tmp_path / "afresh.toml"))
+    engine: Any = house.served["flights"].guard.desk.engine
+    assert engine._dealt is not None
+    house.close()
+
+
 def lasting(memory: Memory, path: Path, seed: str = "ab") -> tuple[Kept, Deal]:
     engine = EmbeddedEngine(path)
     engine.shuffle(seed, memory)

@@ -50,6 +50,10 @@ class Engine(Protocol):
         """
         ...
 
+    def prepare(self) -> None:
+        """Do now what the first question would wait for."""
+        ...
+
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
         """The moments of every query in one scan, over its own span of the shuffled rows if `spans` is given."""
         ...

@@ -224,6 +224,7 @@ def _opened(settings: Dataset, config: Config) -> Served:
     guard = Guard(desk, STEWARD)
     try:
         desk.hidden = dictionary.hidden
+        desk.engine.prepare()  # the service waits, not whoever asks first
         if settings.shares and desk.ledger.shares(desk.terms) != dict(settings.shares):
             guard.divide(settings.shares)
         holdout = None

@@ -101,6 +101,11 @@ class EmbeddedEngine(SqlEngine):
         super().shuffle(seed)
         self._shelf, self._dealt = shelf, None
 
+    def prepare(self) -> None:
+        """Deal the rows, if a method needs it."""
+        if self._seed is not None:
+            _ = self.deal
+
     @property
     def deal(self) -> Deal:
         """The places of all rows; found when they are first needed, or on the shelf."""

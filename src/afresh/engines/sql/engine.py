@@ -67,6 +67,9 @@ class SqlEngine(ABC):
         """Give every row a place, by a shuffle that depends only on the seed and the content."""
         self._seed = seed
 
+    def prepare(self) -> None:  # noqa: B027 - not every engine has something to prepare
+        """Do now what the first question would wait for: nothing, unless a subclass has something."""
+
     def state(self) -> str | None:
         """A value that stays the same only as long as the rows do: None, unless a subclass has one."""
         return None
