@@ -51,8 +51,12 @@ def questions(engine: EmbeddedEngine) -> list[Query]:
     return [*(make_query(text, engine.schema) for text in TEXTS), *numbers, *within]
 
 
-def test_every_way_to_read_dealt_rows_gives_what_numpy_does(path: Path) -> None:
-    """Polars, DuckDB over rows in memory, and DuckDB's join with a file, over spans that overlap, touch and repeat."""
+@pytest.mark.parametrize("at_once", [2**24, 50_000])
+def test_every_way_to_read_dealt_rows_gives_what_numpy_does(
+    path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polars, DuckDB over rows in memory, and DuckDB beside a file, over spans that overlap, touch and repeat."""
+    monkeypatch.setattr("afresh.engines.embedded.polars_scan._SLICE", at_once)
     spans = [*even_spans(ROWS, 3), Span(5, 70_000), Span(0, 1), Span(0, ROWS)]
     for data in (FRAME, path):
         engine = EmbeddedEngine(data)
