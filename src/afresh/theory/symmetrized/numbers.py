@@ -27,9 +27,11 @@ EVENTS = 4
 """A number uses at most three and a half times what a plain answer may of the probability that G fails."""
 _ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers of iterates, so that all processors stop at the same one; each is valid
 _UP = 1 + 1e-12
-_USUAL_DEVIATION = 0.05  # the deviation of numbers that a plan has room for, unless one is given
 _SMALLER, _MOST_LEFT = [2.0**-i for i in range(17)], 0.6
-_WORTH = 0.95  # the gain required, since numbers with a large deviation become that much wider
+USUAL_DEVIATION = 0.05
+"""The deviation of numbers that a plan has room for, unless one is given."""
+WORTH = 0.95
+"""The gain that room for numbers requires: those with a large deviation become that much wider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,22 +133,32 @@ def _fine(left: float, pairs: float, *, grouped: bool, firsts: float = 1.0) -> f
     return max(left / (pairs * _UP) - (0.0 if grouped else firsts * FIRST), 0.0)
 
 
-def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
-    """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
+def usual_width(common: Common, numbers: float, firsts: float = 1.0, away: float = 0.0) -> float:
+    """About the half-width of a number of the usual deviation, whose last draw has at least this noise.
+
+    Every noise is zero, but the centre is so many deviations of its own noise away from the mean.
+    """
     c = common.constants
-    seen = _usual(c, _USUAL_DEVIATION, firsts)
+    seen = _usual(c, USUAL_DEVIATION, firsts, away)
     parts = seen.pairs / c.pairs, seen.square / c.pairs
     fine = fine_for(c.step, rate_of(common.bend), *parts, grouped=False, firsts=firsts)
-    return fine > 0 and farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) <= _WORTH * plain
+    return farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) if fine > 0 else math.inf
 
 
-def _usual(c: Constants, deviation: float, firsts: float) -> Shown:
-    return shown(c, 0.5, min(4 * deviation**2, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
+def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
+    """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
+    return usual_width(common, numbers, firsts) <= WORTH * plain
+
+
+def _usual(c: Constants, deviation: float, firsts: float, away: float = 0.0) -> Shown:
+    off = min(away * c.s / math.sqrt(FIRST * firsts), 0.5)
+    square = (deviation**2 + off**2) / largest_square(0.5 + off)
+    return shown(c, 0.5 + off, min(square, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
 
 
 def fine_usual(c: Constants, rate: float, deviation: float | None = None, firsts: float = 1.0) -> float:
     """(s/s_3)^2 of a number with such a deviation, or the usual one, in the middle of its range."""
-    seen = _usual(c, _USUAL_DEVIATION if deviation is None else deviation, firsts)
+    seen = _usual(c, USUAL_DEVIATION if deviation is None else deviation, firsts)
     return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False, firsts=firsts)
 
 
