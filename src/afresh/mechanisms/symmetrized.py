@@ -47,6 +47,7 @@ from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
+    MOST_FIRSTS,
     Shown,
     fine_for,
     leaves_room,
@@ -96,7 +97,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     concave: bool = False
     """Whether kap is the sharper one of Lemma G; not in older plans."""
     firsts: float = 1.0
-    """What first draws of a number count for, in units of the usual; less in plans of few questions."""
+    """What first draws of a number count for, in units of the usual; less with few questions, more with very many."""
 
     @property
     def coarseness(self) -> float:
@@ -248,7 +249,8 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         firsts = self.firsts if self.numbers else 0.0
         if self.height and self.height > highest_with_firsts(self._common, firsts) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
-        if self.numbers and not (0 < self.firsts <= 1 and leaves_room(self._constants, self._rate, self.firsts)):
+        within = 0 < self.firsts <= MOST_FIRSTS
+        if self.numbers and not (within and leaves_room(self._constants, self._rate, self.firsts)):
             found.append("there is no room for numbers")
         return found
 
@@ -355,7 +357,7 @@ class _Number(FollowingDeviation, Symmetrized):
 
     @property
     def row_charge(self) -> float:
-        return row_units(self.numbers) * self._row_unit / self.times**2
+        return row_units(self.numbers, self.firsts) * self._row_unit / self.times**2
 
     @property
     def noise_scale(self) -> float:

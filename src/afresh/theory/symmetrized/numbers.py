@@ -20,7 +20,9 @@ from afresh.theory.symmetrized.common import Common, farthest, pairs_of, rate_of
 from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
 
 FIRSTS = 2 * IN_GROUP + SQUARE
-"""The most that the first draws count as, in plain answers."""
+"""The most that the first draws usually count as, in plain answers."""
+MOST_FIRSTS = 2.0
+"""No plan has first draws that count more than so many times the usual."""
 LEAST = 0.76
 """(s/s_3)^2 at which a number hardly depends more on a row than a plain answer does; a little more than a step has."""
 EVENTS = 4
@@ -113,7 +115,7 @@ def fine_for(
 ) -> float:
     """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room.
 
-    `firsts`: what first draws count, as a part of what they usually count, in plans of few questions.
+    `firsts`: what first draws count, in units of what they usually count; less in plans of few questions.
     """
     left = room(step, rate, _firsts(square, grouped=grouped, firsts=firsts), most)
     return _fine(left, pairs, grouped=grouped, firsts=firsts)
@@ -188,14 +190,14 @@ def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], b
     return found if found <= 1 else LEAST**-0.5
 
 
-def row_units(numbers: float) -> float:
+def row_units(numbers: float, firsts: float = 1.0) -> float:
     """The most that a number or a plain answer may depend on one row, in units of 1/(4 n^2 s^2)."""
-    return max(FIRSTS + numbers**-2, 1.0)
+    return max(FIRSTS * max(firsts, 1.0) + numbers**-2, 1.0)
 
 
-def row_room(count: int, numbers: float, finest: float = 1.0) -> float:
+def row_room(count: int, numbers: float, finest: float = 1.0, firsts: float = 1.0) -> float:
     """q in these units, with room for `count` of them; an answer's own row counts four times."""
-    return count * row_units(numbers) + 3 * min(finest, numbers, 1.0) ** -2
+    return count * row_units(numbers, firsts) + 3 * min(finest, numbers, 1.0) ** -2
 
 
 def leaves_room(c: Constants, rate: float, firsts: float = 1.0) -> bool:

@@ -20,6 +20,7 @@ from afresh.theory.symmetrized.fixed import round_noise
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
     LEAST,
+    MOST_FIRSTS,
     WORTH,
     fine_usual,
     finest_affordable,
@@ -37,9 +38,10 @@ PRICES = (1.01, 1.02, 1.03, 1.05, 1.075, 1.1, 1.15, 1.2, 1.3)
 """How much wider they may become elsewhere."""
 # What is tried there. With very few questions a plan's own bend l is near 1, where nothing is left of an answer after
 # its first draws; a smaller one leaves room for them, and more noise suits it.
-_NOISES, _STEPS = (math.sqrt(2), 2.0), (8.0, 2.0)  # times the plan's noise, and the t of others
-_MOST_RATE, _RATES = 16.0, (1.0, 0.5, 0.25)
-_FIRSTS = tuple(4.0**-i for i in range(5))
+_LESS_NOISE = 0.85
+_NOISES, _STEPS = (_LESS_NOISE, math.sqrt(2), 2.0), (8.0, 2.0)  # times the plan's noise, and the t of others
+_MOST_RATE, _RATES = 16.0, (1.0, 0.7, 0.5, 0.25)
+_FIRSTS = (1.0, 1 / 2, 1 / 4, 1 / 16, 1 / 64, 1 / 256)
 _FINENESSES = 5
 
 
@@ -77,10 +79,10 @@ def _plain(common: Common) -> float:
     return farthest(common, common.constants.s, common.constants.pairs)
 
 
-def _world(found: Common, s: float, numbers: float) -> Constants:
+def _world(found: Common, s: float, numbers: float, firsts: float) -> Constants:
     """The constants of a plan with this noise and with room for numbers."""
     c, most = found.constants, found.answers
-    row, least = row_room(c.count, numbers) / (4 * c.n**2 * s**2), min(numbers, 1.0) * s
+    row, least = row_room(c.count, numbers, firsts=firsts) / (4 * c.n**2 * s**2), min(numbers, 1.0) * s
     of_plan = {"events": EVENTS * most, "answers": most}
     if s == c.s:
         row = max(c.row, row)
@@ -96,7 +98,7 @@ def _at_the_usual_price(found: Common, typical: tuple[float, ...]) -> Room | Non
 
     @cache
     def with_room(numbers: float) -> Room:
-        curve = best_curve(_world(found, c.s, numbers), found.answers, typical)
+        curve = best_curve(_world(found, c.s, numbers, firsts), found.answers, typical)
         return Room(replace(curve, height=highest_with_firsts(curve, firsts)), numbers, firsts)
 
     def affordable(numbers: float) -> bool:
@@ -110,50 +112,66 @@ def _at_the_usual_price(found: Common, typical: tuple[float, ...]) -> Room | Non
 def _at_a_higher_price(found: Common, typical: tuple[float, ...]) -> Room | None:
     """The narrowest for numbers at the lowest price that is enough."""
     plain, usual = _plain(found), typical_width(found, typical)
-    worth = [(each.plain / plain, each.of_numbers, each) for each in _tried(found, plain)]
-    worth = sorted((each for each in worth if each[1] <= WORTH * plain), key=lambda each: each[1])
-    for price in PRICES:
-        for paid, _, each in worth:
-            if paid <= price and typical_width(each.common, typical) <= price * usual:
-                return each
-    return None
+    best, least, lowest = None, math.inf, PRICES[-1]
+    for start in _starts(found):
+        for each in _of_each_fineness(start, lowest * plain, WORTH * plain):
+            width = each.of_numbers
+            if width > WORTH * plain or each.plain > lowest * plain:
+                continue
+            paid = max(each.plain / plain, typical_width(each.common, typical) / usual)
+            price = next((price for price in PRICES if paid <= price), math.inf)
+            if (price, width) < (lowest, least):
+                best, least, lowest = each, width, price
+    return best
 
 
-def _tried(found: Common, plain: float) -> Iterator[Room]:
-    """Plans with more noise, a smaller bend and smaller first draws that may be worth it."""
-    c, rate = found.constants, rate_of(found.bend)
-    if suited_firsts(c, rate) == 1:  # many questions, whose noise and bend suit numbers
-        yield from _of_each_fineness(found, c.s, found.bend, 1.0, plain)
-        return
-    more = *_NOISES, *(math.sqrt(c.step / each) for each in _STEPS)
-    for s in (c.s, *(round_noise(c.s * each) for each in more if each > 1)):
-        for bend in (_bend(min(rate, _MOST_RATE) * each) for each in _RATES):
-            for firsts in _FIRSTS:
-                yield from _of_each_fineness(found, s, bend, firsts, plain)
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A plan's noise, bend and first draws, before it has room for numbers."""
 
+    plan: Common
+    s: float
+    bend: float
+    firsts: float
 
-def _of_each_fineness(found: Common, s: float, bend: float, firsts: float, plain: float) -> Iterator[Room]:
-    """Plans with room for numbers down to the noise that the usual deviation needs, or down to more than that."""
-
-    def made(numbers: float) -> Room | None:
+    def with_room(self, numbers: float) -> Room | None:
+        """The plan with room for numbers of this noise; None if there is none."""
         try:
-            c = _world(found, s, numbers)
+            c = _world(self.plan, self.s, numbers, self.firsts)
         except InvalidArgument:  # one row may matter too much
             return None
-        if not leaves_room(c, rate_of(bend), firsts):
+        if not leaves_room(c, rate_of(self.bend), self.firsts):
             return None
-        curve = Common(c, found.answers, bend, found.lower, 0.0)
-        return Room(replace(curve, height=highest_with_firsts(curve, firsts)), numbers, firsts)
+        curve = Common(c, self.plan.answers, self.bend, self.plan.lower, 0.0)
+        return Room(replace(curve, height=highest_with_firsts(curve, self.firsts)), numbers, self.firsts)
 
-    coarsest = made(LEAST**-0.5)
-    if coarsest is None or coarsest.plain > PRICES[-1] * plain:
+
+def _starts(found: Common) -> Iterator[_Start]:
+    """With few questions, also plans with more noise, a smaller bend and smaller first draws."""
+    c, rate = found.constants, rate_of(found.bend)
+    if suited_firsts(c, rate) == 1:  # many questions, whose bend suits numbers
+        for s in (c.s, round_noise(c.s * _LESS_NOISE)):
+            for firsts in (1.0, MOST_FIRSTS):
+                yield _Start(found, s, found.bend, firsts)
         return
-    if usual_width(coarsest.common, 0.0, firsts, away=1.0) > WORTH * plain:  # even if finer noise cost no room
+    other = *_NOISES, *(math.sqrt(c.step / each) for each in _STEPS)
+    for s in (c.s, *(round_noise(c.s * each) for each in other)):
+        for bend in (_bend(min(rate, _MOST_RATE) * each) for each in _RATES):
+            for firsts in _FIRSTS:
+                yield _Start(found, s, bend, firsts)
+
+
+def _of_each_fineness(start: _Start, dearest: float, widest: float) -> Iterator[Room]:
+    """Room for numbers down to the noise that the usual deviation needs, or to more; none if it cannot be worth it."""
+    coarsest = start.with_room(LEAST**-0.5)
+    if coarsest is None or coarsest.plain > dearest:
+        return
+    if usual_width(coarsest.common, 0.0, start.firsts, away=1.0) > widest:  # even if finer noise cost no room
         return
     yield coarsest
-    needed = fine_usual(coarsest.common.constants, rate_of(bend), firsts=firsts)
+    needed = fine_usual(coarsest.common.constants, rate_of(start.bend), firsts=start.firsts)
     for i in range(1, _FINENESSES + 1 if needed > LEAST else 1):
-        each = made((LEAST * (needed / LEAST) ** (i / _FINENESSES)) ** -0.5)
+        each = start.with_room((LEAST * (needed / LEAST) ** (i / _FINENESSES)) ** -0.5)
         if each is not None:
             yield each
 
