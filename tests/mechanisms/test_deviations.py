@@ -319,7 +319,8 @@ def test_room_for_numbers_has_the_lowest_price_that_gains_anything(
     assert questions * number.row_charge <= made.row_share * (1 + 1e-12)
     assert (questions - 1) * number.row_charge + (firsts + 4 * made.numbers**-2) * unit <= made.q * (1 + 1e-12)
     assert number.row_charge >= (firsts + made.numbers**-2) * unit
-    for lie in ({"firsts": 4.0}, {"firsts": 0.0}, {"bend": 0.9999}, {"s": made.s * 0.8}):
+    lies: list[dict[str, Any]] = [{"firsts": 4.0}, {"firsts": 0.0}, {"bend": 0.9999}, {"s": made.s * 0.8}]
+    for lie in lies:
         assert replace(made, **lie).problems() != []
 
 
