@@ -183,6 +183,8 @@ def follows_bounds(mechanism: Mechanism) -> bool:
     own = at_levels(mechanism, None)
     if not isinstance(own, FollowsDeviation):
         return True
+    if mechanism.half_width(0.5) <= _NARROW:  # so little noise hides no deviation
+        return False
     usual, largest = (own.deviation_width(0.5, each) for each in (_USUAL_DEVIATION, _LARGEST_DEVIATION))
     return usual > _CLEARLY * largest
 
