@@ -26,9 +26,21 @@ from afresh.moments import Grouped, Moments
 from afresh.receipts import verify
 from afresh.statistics import Correlation
 from afresh.theory.numbers import IN_GROUP, LARGE, SQUARE, aim_in_group, is_large
-from afresh.theory.symmetrized.common import Intervals, common_plan
+from afresh.theory.symmetrized.common import Intervals, common_plan, farthest
 from afresh.theory.symmetrized.constants import constants
-from afresh.theory.symmetrized.numbers import EVENTS, counted, fine_for, parts_of, rare, room, shown, together
+from afresh.theory.symmetrized.numbers import (
+    EVENTS,
+    WORTH,
+    counted,
+    fine_for,
+    parts_of,
+    rare,
+    room,
+    shown,
+    together,
+    usual_width,
+)
+from afresh.theory.symmetrized.prices import PRICES, room_for_numbers
 from afresh.theory.symmetrized.settled import FLOOR, world
 from afresh.theory.symmetrized.steps import times
 from oracle import symmetrized as oracle
@@ -255,7 +267,64 @@ def test_numbers_follow_in_plans_with_little_room(
         assert replace(made, **lie).problems() != [] or lie == {"concave": False}
 
 
-@pytest.mark.parametrize(("rows", "questions"), [(10**5, 10), (10**4, 30), (10**5, 1000)])
+@pytest.mark.parametrize("failure", [0.05, 0.3, 1e-9])
+@pytest.mark.parametrize("typical", [(0.5, 0.1, 0.01), (0.5,), (0.02,)])
+@pytest.mark.parametrize(("rows", "questions"), [(2000, 1), (10**5, 1), (10**5, 2), (10**9, 1)])
+def test_settled_plans_of_very_few_questions_have_room_for_numbers(
+    rows: int, questions: int, typical: tuple[float, ...], failure: float
+) -> None:
+    made = plan_settled(rows, questions, failure, None, typical)
+    assert made is not None
+    assert made.problems() == []
+    number: Any = at_levels(made, None)
+    assert number.deviation_width(0.5, 0.05) <= WORTH * made.half_width(0.5)
+    moments, random, released = Moments(rows, rows * 0.5, rows * 0.2525), np.random.default_rng(3), list[Any]()
+    for _ in range(questions):
+        released.append(number.release(moments, random.standard_normal(4).tolist())(released))
+    made.history(released)
+    assert released[-1]["spent"] <= questions
+    assert replace(made, bend=0.95).problems() != []
+
+
+@pytest.mark.parametrize(("rows", "questions"), [(10**5, 10**4), (10**4, 1000), (10**5, 10**5)])
+def test_plans_for_one_mean_have_a_grid_that_suits_their_noise(rows: int, questions: int) -> None:
+    """The finest noise of the first of these is a little coarser than that of a plain answer."""
+    made = plan_settled(rows, questions, 0.05, None, (0.5,))
+    assert made is not None
+    assert made.problems() == []
+
+
+DEAR = [(10**5, 10**5), (4096, 1000), (2000, 4), (2000, 1), (10**5, 1), (10**9, 1)]
+
+
+@pytest.mark.parametrize("typical", [(0.5, 0.1, 0.01), (0.5,)])
+@pytest.mark.parametrize(("rows", "questions"), DEAR)
+def test_room_for_numbers_has_the_lowest_price_that_gains_anything(
+    rows: int, questions: int, typical: tuple[float, ...]
+) -> None:
+    plain, _ = common_plan(rows, questions, 0.05, typical=typical, concave=True)
+    found = room_for_numbers(plain, typical)
+    assert found is not None
+    widest = farthest(plain, plain.constants.s, plain.constants.pairs)
+    assert found.plain <= PRICES[-1] * widest
+    assert min(found.of_numbers, usual_width(found.common, found.numbers, found.firsts)) <= WORTH * widest
+    made = plan_symmetrized(rows, questions, 0.05, None, typical)
+    assert made is not None
+    assert made.problems() == []
+    assert (made.s, made.bend, made.firsts) == (found.common.constants.s, found.common.bend, found.firsts)
+    assert (made.firsts > 1) == (rows == 4096)
+    # All answers may be numbers, on one row as well, and one more may count four times.
+    number: Any = at_levels(made, None)
+    unit, firsts = made.row_charge, made.firsts * (2 * IN_GROUP + SQUARE)
+    assert questions * number.row_charge <= made.row_share * (1 + 1e-12)
+    assert (questions - 1) * number.row_charge + (firsts + 4 * made.numbers**-2) * unit <= made.q * (1 + 1e-12)
+    assert number.row_charge >= (firsts + made.numbers**-2) * unit
+    lies: list[dict[str, Any]] = [{"firsts": 4.0}, {"firsts": 0.0}, {"bend": 0.9999}, {"s": made.s * 0.8}]
+    for lie in lies:
+        assert replace(made, **lie).problems() != []
+
+
+@pytest.mark.parametrize(("rows", "questions"), [(10**5, 10), (10**4, 30), (10**5, 1000), *DEAR])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_draws_of_a_number_count_at_most_one_answer_whatever_first_draws_are(
     rows: int, questions: int, grouped: bool
@@ -290,7 +359,9 @@ def test_draws_of_a_number_count_at_most_one_answer_whatever_first_draws_are(
 
 def test_an_analyst_that_learns_by_fine_numbers() -> None:
     """Three games with a fixed seed, where each may miss with .05; 17.11 says how many were played by hand."""
-    assert attack.push(attack.CASES[-1], 0.05, 3, 7).max() <= 1
+    for case in (("settled", 4096, 40, 0.1, 0.1), ("symmetrized", 2048, 3, 0.05, 0.5), ("settled", 2048, 2, 0.05, 0.5)):
+        assert case in attack.CASES
+        assert attack.push(case, 0.05, 3, 7).max() <= 1
 
 
 @given(st.floats(0, 1), st.floats(1e-6, 1), st.floats(0, 1), st.floats(0.01, 1))

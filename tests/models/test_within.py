@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import re
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +25,7 @@ from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Number, Reading
 from afresh.results.rules import Centre, _correlation_by_sums, _most_correlated, scale_of
 from afresh.statistics.base import Variable
+from afresh.statistics.closer import clipped_width
 from afresh.statistics.spread import _around, _Column
 from afresh.wire.arguments import OF_ROWS, to_argument, to_statistic
 
@@ -241,3 +244,58 @@ def test_the_rule_on_random_laws() -> None:
         with pytest.raises(InvalidArgument):
             scale_of("correlation by sums", parts, {"x": [0.0, 2.0], "y": [0.0, 1.0]})
     assert inside > 1000
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.get("method", "rounds" if "rounds" in way else "endless"))
+def test_a_statistic_that_says_little_suggests_closer_bounds(way: dict[str, Any]) -> None:
+    """What it predicts is about what comes out; where much is known already, it suggests nothing."""
+    statistics: list[Any] = [
+        s.Correlation("x", "y", *BOUNDS, **WHOLE),
+        s.Covariance("x", "y", *BOUNDS, **WHOLE),
+        s.Variance("x", BOUNDS[0], missing=0),
+        s.StandardDeviation("x", BOUNDS[0], missing=0),
+    ]
+    suggested = 0
+    for rows in (10_000, 100_000):
+        for statistic in statistics:
+            with afresh.open(sample(rows), simulation_seed=4, made_up=True, allow_wide=True, **way) as guard:
+                plain: Any = guard.measure(statistic)
+                closer: Any = guard.measure(replace(statistic, within=3))
+            assert closer.instead is None
+            if not plain.told and closer.interval.half_width < 0.5 * plain.interval.half_width:
+                assert plain.instead is not None
+            if plain.instead is not None:
+                suggested += 1
+                assert plain.instead.startswith("within=3 finds closer bounds first, ")
+                assert plain.to_dict()["instead"] == plain.instead
+                assert plain.instead in " ".join(str(plain).split())
+                assert closer.interval.half_width < plain.interval.half_width
+                if way["questions"] is None:
+                    assert plain.instead.endswith("which should make it narrower")
+                    continue
+                (said,) = re.findall(r"about ±([\d.e-]+)", plain.instead)
+                assert 0.25 * float(said) < closer.interval.half_width < 1.5 * float(said)
+    if way.get("method") in ("symmetrized", "settled", "stabilized", "calibrated"):
+        assert suggested >= 2
+
+
+def test_within_a_group_no_width_is_predicted_and_wide_numbers_get_no_suggestion() -> None:
+    with afresh.open(sample(100_000), 200, method="symmetrized", simulation_seed=4, made_up=True) as guard:
+        within: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, where="g"))
+        assert within.instead == "within=3 finds closer bounds first, which should make it narrower"
+    frame = pd.DataFrame({"x": RNG.random(3000), "y": 100 * RNG.random(3000)})
+    with afresh.open(frame, 100, method="symmetrized", simulation_seed=4, made_up=True) as guard:
+        uniform: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE))
+        assert uniform.interval.half_width > 0.5
+        assert uniform.instead is None  # three deviations reach beyond the bounds
+
+
+@given(st.floats(0.001, 1), st.sampled_from(["correlation", "covariance", "variance", "standard deviation"]))
+def test_a_predicted_width_follows_the_spread(spread: float, kind: str) -> None:
+    def width(mean: float, deviation: float) -> float:
+        return 0.1 * deviation + 0.001 * math.sqrt(mean)
+
+    found = clipped_width(width, spread, kind)
+    assert found > 0
+    if kind in ("covariance", "variance"):
+        assert found <= clipped_width(width, min(1.1 * spread, 1.0), kind) * (1 + 1e-9)

@@ -109,7 +109,7 @@ AT_HALF = "symmetrized"
 ENDLESS, planner_without_end = "endless", _planner("endless")
 # The one that `deviation=` opens.
 FOR_NUMBERS = "settled"
-# Promises whose intervals for numbers follow the standard deviation; the first not for a single question.
+# Promises whose intervals for numbers follow the standard deviation wherever anything is gained by it.
 FOLLOWERS: tuple[str, ...] = ("settled", "stabilized")
 # The one whose questions are asked in rounds.
 IN_ROUNDS = "rounds"

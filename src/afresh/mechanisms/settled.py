@@ -370,7 +370,7 @@ def plan_settled(
         return None
     common, c = made.common, made.common.constants
     curve = common.bend, common.lower, common.height
-    grid = grid_step(min(times(made.steps), made.numbers or 1.0) * c.s)
+    grid = grid_step(min(times(made.steps), made.numbers or 1.0, 1.0) * c.s)
     return Settled(
         rows,
         questions,

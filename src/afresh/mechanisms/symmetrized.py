@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, make_dataclass, replace
+from dataclasses import asdict, dataclass, make_dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -36,7 +36,6 @@ from afresh.theory.numbers import SQUARE, largest_square
 from afresh.theory.symmetrized.common import (
     Common,
     Intervals,
-    best_curve,
     common_plan,
     farthest,
     highest,
@@ -48,21 +47,17 @@ from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
+    MOST_FIRSTS,
     Shown,
     fine_for,
-    finest_affordable,
-    first_exponent,
-    is_worth_it,
     leaves_room,
-    row_room,
     row_units,
     shown,
-    suited_firsts,
 )
+from afresh.theory.symmetrized.prices import highest_with_firsts, room_for_numbers
 from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-_PRICE_OF_NUMBERS, _OF_ONE_MEAN = 1.01, 1.006  # how much wider plain answers may become to make room for them
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it only in plans of few questions
 
 
@@ -102,7 +97,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     concave: bool = False
     """Whether kap is the sharper one of Lemma G; not in older plans."""
     firsts: float = 1.0
-    """What first draws of a number count for, in units of the usual; less in plans of few questions."""
+    """What first draws of a number count for, in units of the usual; less with few questions, more with very many."""
 
     @property
     def coarseness(self) -> float:
@@ -251,9 +246,11 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             return [*found, str(refused)]
         if least * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
-        if self.height and self.height > _highest(self._common, self.firsts if self.numbers else 0.0) + ROUNDING:
+        firsts = self.firsts if self.numbers else 0.0
+        if self.height and self.height > highest_with_firsts(self._common, firsts) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
-        if self.numbers and not (0 < self.firsts <= 1 and leaves_room(self._constants, self._rate, self.firsts)):
+        within = 0 < self.firsts <= MOST_FIRSTS
+        if self.numbers and not (within and leaves_room(self._constants, self._rate, self.firsts)):
             found.append("there is no room for numbers")
         return found
 
@@ -360,7 +357,7 @@ class _Number(FollowingDeviation, Symmetrized):
 
     @property
     def row_charge(self) -> float:
-        return row_units(self.numbers) * self._row_unit / self.times**2
+        return row_units(self.numbers, self.firsts) * self._row_unit / self.times**2
 
     @property
     def noise_scale(self) -> float:
@@ -424,12 +421,6 @@ class _Number(FollowingDeviation, Symmetrized):
         return (high - low) / 2
 
 
-def _highest(common: Common, firsts: float) -> float:
-    """The largest ln a; an answer about a number also meets its own first draws, which count this much."""
-    c, bend = common.constants, common.bend
-    return highest(c, common.answers, bend, common.lower) - first_exponent(c.step, rate_of(bend), firsts)
-
-
 @lru_cache(maxsize=64)
 def _shared_intervals(made: Batch, common: Common) -> Intervals:
     """One table for all coordinates."""
@@ -468,33 +459,10 @@ def plan_symmetrized(
     except InvalidArgument:
         return None
     numbers, firsts = 0.0, 1.0
-    if disagreement is None:  # comparisons take the room, and it is their widths that would grow
-        found, numbers, firsts = _with_numbers(found, finest, typical)
+    # With a disagreement, comparisons take the room, and it is their widths that would grow.
+    if disagreement is None and (made := room_for_numbers(found, typical)) is not None:
+        found, numbers, firsts = made.common, made.numbers, made.firsts
     c, curve = found.constants, (found.bend, found.lower)
     grid = grid_step(min(finest, numbers or 1.0) * c.s)
     own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0
     return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own, concave=True, firsts=firsts)
-
-
-def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float, float]:
-    """The same plan with room for numbers whose noise follows their deviation, their finest noise, and first draws."""
-    c, most = found.constants, found.answers
-    dear = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
-    plain = farthest(found, c.s, c.pairs)
-
-    @cache
-    def with_room(numbers: float) -> Common:
-        row = max(c.row, row_room(c.count, numbers, finest) / (4 * c.n**2 * c.s**2))
-        of_plan: dict[str, Any] = {"events": EVENTS * most, "answers": most, "alike": False, "concave": True}
-        made = constants(c.n, c.count, c.s, c.beta, least=min(finest, numbers, 1.0) * c.s, row=row, **of_plan)
-        curve = best_curve(made, most, typical)
-        return replace(curve, height=_highest(curve, firsts))
-
-    def affordable(numbers: float) -> bool:
-        curve, price = with_room(numbers), dear if numbers <= 1 else _PRICE_OF_NUMBERS  # beyond 1, of events alone
-        return farthest(curve, c.s, curve.constants.pairs) <= price * plain
-
-    firsts = suited_firsts(c, rate_of(found.bend))
-    numbers = finest_affordable(c, rate_of(found.bend), affordable, firsts) if firsts else 0.0
-    worth = numbers and is_worth_it(with_room(numbers), numbers, plain, firsts)
-    return (with_room(numbers), numbers, firsts) if worth else (found, 0.0, 1.0)

@@ -170,9 +170,23 @@ def _own(mechanism: Mechanism) -> str:
     return "for any questions"
 
 
+_USUAL_DEVIATION, _LARGEST_DEVIATION = 0.05, 0.5  # of the distance between the bounds
+_CLEARLY = 0.95
+
+
+@lru_cache(maxsize=256)  # every answer about a number asks for it
 def follows_bounds(mechanism: Mechanism) -> bool:
-    """Whether its intervals for numbers follow their bounds, however small the standard deviation."""
-    return not isinstance(at_levels(mechanism, None), FollowsDeviation)
+    """Whether its intervals for numbers follow their bounds, however small the standard deviation.
+
+    So they do where noise follows the deviation, but there is so much of it that this shows almost nothing.
+    """
+    own = at_levels(mechanism, None)
+    if not isinstance(own, FollowsDeviation):
+        return True
+    if mechanism.half_width(0.5) <= _NARROW:  # so little noise hides no deviation
+        return False
+    usual, largest = (own.deviation_width(0.5, each) for each in (_USUAL_DEVIATION, _LARGEST_DEVIATION))
+    return usual > _CLEARLY * largest
 
 
 def _follower(mechanism: Mechanism, width: Width) -> Way | None:
@@ -186,9 +200,6 @@ def _follower(mechanism: Mechanism, width: Width) -> Way | None:
             found.append(Way("following the deviation", f"method={name!r}", width(made), True))
     best = min(found, key=lambda way: way.half_width)
     return None if best.how == THIS else best
-
-
-_USUAL_DEVIATION = 0.05  # of the distance between the bounds
 
 
 def _of_usual_number(mechanism: Mechanism) -> float:

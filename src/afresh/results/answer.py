@@ -229,6 +229,8 @@ class Answer(Released):
     would_tell: tuple[str, ...] = ()
     """If the interval is too wide to be useful, the changes to the plan that would have given a tenth of the range,
     each sufficient by itself."""
+    instead: str | None = None
+    """If the interval says little, what to ask for in the same plan instead, in words."""
     fixes: str | None = None
     """The plan, in words, that this answer fixed for good if it was the first."""
     ahead: tuple[float, float] | None = None
@@ -244,6 +246,7 @@ class Answer(Released):
             "charged_information": self.charged_information,
             "exam": self.exam,
             "would_tell": list(self.would_tell),
+            "instead": self.instead,
             "fixes": self.fixes,
             "ahead": None if self.ahead is None else list(self.ahead),
         }
@@ -260,6 +263,8 @@ class Answer(Released):
         said += self._check()
         if self.would_tell:
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
+        if self.instead is not None:
+            said.append(f"For a narrower interval from these rows: {self.instead}.")
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said), self._folded())

@@ -33,11 +33,11 @@ from afresh.statistics.base import (
     variable,
     where_text,
 )
+from afresh.statistics.closer import PER_DISTANCE, shown_spread, suggestion
 
 _FARTHEST = 1e150  # the distance between bounds; its square, and that of its inverse, are still finite
 _Bounds = tuple[float, float]
 _Questions = list[dict[str, Any]]
-_PER_DISTANCE = 1.2533  # the standard deviation of a bell curve, for a mean distance of 1 from its middle
 _LEAST = 1e-9  # of the largest number between the bounds: numbers are never clipped closer than this
 _EXACT = Context(prec=100)
 
@@ -78,8 +78,8 @@ def _literal(value: float) -> str:
 
 def _ask_around_means(
     asker: Asker, sample: Sample, around: Callable[[list[_Column]], _Questions], later: _Questions | None = None
-) -> list[tuple[_Column, Number]]:
-    """An answer for each mean, then those from `around` the means; returned together if there is one for each.
+) -> tuple[list[_Column], list[Number]]:
+    """An answer for each mean, then those from `around` the means.
 
     Either all are charged or none, unless someone else spends the rest of the budget in between. `later` questions
     will be asked after these.
@@ -88,8 +88,7 @@ def _ask_around_means(
     after = [question["expression"] for question in later or []]
     means = asker.ask(_means(sample), where=sample.group, later=[*_expressions(around(_unknown(sample))), *after])
     columns = [_Column(x, Centre(x.bounds, mean)) for x, mean in zip(given, means, strict=True)]
-    found = asker.ask(around(columns), where=sample.group, later=after)
-    return list(zip(columns, found, strict=False))
+    return columns, asker.ask(around(columns), where=sample.group, later=after)
 
 
 def _means(sample: Sample) -> _Questions:
@@ -109,7 +108,9 @@ def _clipped(asker: Asker, sample: Sample, within: float, around: Callable[[list
     """Find bounds `within` so many standard deviations of the means, at two answers for each number."""
     unknown = replace(sample, variables=tuple(_narrowed(x, x.bounds) for x in sample.variables))
     later = [*_means(unknown), *around(_unknown(unknown))]
-    found = _ask_around_means(asker, sample, lambda columns: [column.distance for column in columns], later)
+    found = zip(
+        *_ask_around_means(asker, sample, lambda columns: [each.distance for each in columns], later), strict=True
+    )
     asker.set_aside()  # what follows is derived without these answers
     variables = [_narrowed(column.variable, _around(column, far, within)) for column, far in found]
     return replace(sample, variables=tuple(variables))
@@ -121,7 +122,7 @@ def _around(column: _Column, distance: Number, within: float) -> _Bounds:
     A distance that drowns in noise is taken to be half of what it may be at most.
     """
     low, high = column.variable.bounds
-    spread = _PER_DISTANCE * max(distance.value, distance.high / 2)
+    spread = PER_DISTANCE * max(distance.value, distance.high / 2)
     reach = Decimal(max(within * spread, _LEAST * max(-low, high)))
     step, middle = Decimal(1).scaleb(reach.adjusted() - 1), Decimal(column.centre.mean.value)
     least = _EXACT.subtract(middle, reach).quantize(step, ROUND_FLOOR, _EXACT)
@@ -146,6 +147,11 @@ def _within_text(within: float | None, each: str) -> str:
 def _clipped_to(sample: Sample) -> str:
     """The end of a statement about clipped numbers: the bounds that were found."""
     return ": " + " and ".join(f"[{number(low)}, {number(high)}]" for low, high in (x.bounds for x in sample.variables))
+
+
+def _with_suggestion(answer: Answer, asker: Asker, sample: Sample, spread: float, kind: str, unit: float) -> Answer:
+    told = suggestion(answer, asker.desk.plan.mechanism, spread, kind, unit, grouped=sample.group is not None)
+    return replace(answer, instead=told)
 
 
 def _squares(columns: list[_Column]) -> _Questions:
@@ -210,10 +216,14 @@ class Variance(OfRows):
         if self.within is not None:
             sample = _clipped(asker, sample, self.within, _squares)
             text += _clipped_to(sample)
-        _ask_around_means(asker, sample, _squares)
+        (column,), (square,) = _ask_around_means(asker, sample, _squares)
         low, high = sample.variables[0].bounds
         parameters = {"bounds": [low, high], **asker.parameters(sample)}
-        return asker.answer(text, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
+        answer = asker.answer(text, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
+        if self.within is not None:
+            return answer
+        spread, unit = shown_spread(square, column.centre.reach**2), self._most(2 * column.centre.reach)
+        return _with_suggestion(answer, asker, sample, spread, self._name, unit)
 
 
 class StandardDeviation(Variance):
@@ -304,11 +314,22 @@ class Covariance(OfRows):
         if self.within is not None:
             sample = _clipped(asker, sample, self.within, self._around)
             text += _clipped_to(sample)
-        _ask_around_means(asker, sample, self._around)
+        columns, found = _ask_around_means(asker, sample, self._around)
         x, y = (each.bounds for each in sample.variables)
         most = self._most(x[1] - x[0], y[1] - y[0])
         parameters = {"x": list(x), "y": list(y), **asker.parameters(sample)}
-        return asker.answer(text, self._rule, parameters, (-most, most), sample.about_missing)
+        answer = asker.answer(text, self._rule, parameters, (-most, most), sample.about_missing)
+        if self.within is not None:
+            return answer
+        reaches = [column.centre.reach for column in columns]
+        unit = self._most(*(2 * reach for reach in reaches))
+        return _with_suggestion(answer, asker, sample, self._spread(found, reaches), self._name, unit)
+
+    def _spread(self, found: list[Number], reaches: list[float]) -> float:
+        """About the standard deviation as a part of the farthest distance: E |uw| is 2/pi of the square of a spread."""
+        both = [Number(each.value * math.pi / 2, each.low, each.high * math.pi / 2) for each in found]
+        product = Number(both[0].value + both[1].value, 0.0, both[0].high + both[1].high)
+        return shown_spread(product, math.prod(reaches))
 
 
 class Correlation(Covariance):
@@ -338,6 +359,10 @@ class Correlation(Covariance):
 
     def _most(self, *widths: float) -> float:
         return 1.0
+
+    def _spread(self, found: list[Number], reaches: list[float]) -> float:
+        squares = zip(found[2:], reaches, strict=True)
+        return math.sqrt(math.prod(shown_spread(square, reach**2) for square, reach in squares))
 
     def _around(self, columns: list[_Column]) -> _Questions:
         if self.within is None:

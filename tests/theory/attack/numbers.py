@@ -38,6 +38,12 @@ CASES: tuple[Case, ...] = (
     ("symmetrized", 32_768, 10, 0.05, 0.05),
     ("endless", 16_384, 100, 0.05, 0.05),
     ("settled", 4_096, 40, 0.1, 0.1),
+    ("symmetrized", 8_192, 2_000, 0.05, 0.5),  # where room for numbers makes plain answers more than 1% wider
+    ("symmetrized", 4_096, 1_000, 0.05, 0.05),  # and first draws are larger
+    ("symmetrized", 2_048, 3, 0.05, 0.5),  # very few questions: a smaller bend and more noise
+    ("symmetrized", 2_048, 3, 0.05, 0.05),
+    ("settled", 2_048, 2, 0.05, 0.5),
+    ("settled", 2_048, 2, 0.05, 0.05),
 )
 
 
@@ -55,7 +61,7 @@ def push(case: Case, beta: float, runs: int, seed: int) -> Floats:
     method, n, k, spread, last = case
     m, rng = planned(method, n, k, beta), np.random.default_rng(seed)
     size = 2 ** int(np.log2(n))
-    signs = hadamard(min(size, 128)).astype(np.float64)[1:]
+    signs = hadamard(min(size, max(128, 2 ** int(k - 1).bit_length()))).astype(np.float64)[1:]
     worst = np.zeros(runs)
     for run in range(runs):
         sigma = np.where(rng.random(n) < 0.5, 1.0, -1.0)

@@ -357,6 +357,12 @@ def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bo
     return min(map(best, _LOWER if final else (_USUAL_LOWER,)), key=lambda pair: pair[0])
 
 
+def typical_width(common: Common, typical: tuple[float, ...]) -> float:
+    """The geometric mean of rough half-widths at these means."""
+    around = (_Around(common.constants, mean, _ROUGH_ITERATES) for mean in typical)
+    return math.exp(math.fsum(math.log(each.half_width(common)) for each in around) / len(typical))
+
+
 class _Around:
     """Rough half-widths of answers that read `mean`: neither outward nor cut to 1, so that useless plans differ."""
 

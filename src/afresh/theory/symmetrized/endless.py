@@ -34,6 +34,7 @@ from afresh.theory.symmetrized.numbers import (
     row_units,
     together,
 )
+from afresh.theory.symmetrized.prices import PRICES
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +47,6 @@ NUMBER_SHARE = 31 / 32
 """What the draws of a number count as together, as a part of a plain answer: many directions reveal more than one."""
 _DIRECTIONS = 4
 _SPLIT = (IN_GROUP, IN_GROUP, SQUARE, NUMBER_SHARE - FIRSTS)  # the draws that reveal the most
-_PRICE_OF_NUMBERS = 1.01  # how much wider plain answers may become to make room for them
 
 
 def open_share(j: int, expected: int) -> float:
@@ -186,7 +186,7 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
 
 
 def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float) -> float:
-    """The noise for which rows have room, if plain answers become hardly wider."""
+    """The noise for which rows have room at the lowest price that gains anything."""
 
     def with_room(numbers: float) -> Common:
         return EndlessPlan(n, s, beta, expected, slant, numbers, concave=True).curve(expected)
@@ -201,7 +201,12 @@ def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float
     if (plain := width(0.0)) == math.inf:
         return 0.0
     curve = with_room(0.0)
-    found = finest_affordable(
-        curve.constants, rate_of(curve.bend), lambda numbers: width(numbers) <= _PRICE_OF_NUMBERS * plain
-    )
-    return found if found and is_worth_it(with_room(found), found, plain) else 0.0
+    for price in PRICES:  # by as much as it takes
+        found = finest_affordable(
+            curve.constants,
+            rate_of(curve.bend),
+            lambda numbers, most=price * plain: width(numbers) <= most,  # type: ignore[misc] # mypy infers no type for a default
+        )
+        if found and is_worth_it(with_room(found), found, plain):
+            return found
+    return 0.0

@@ -20,16 +20,20 @@ from afresh.theory.symmetrized.common import Common, farthest, pairs_of, rate_of
 from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
 
 FIRSTS = 2 * IN_GROUP + SQUARE
-"""The most that the first draws count as, in plain answers."""
+"""The most that the first draws usually count as, in plain answers."""
+MOST_FIRSTS = 2.0
+"""No plan has first draws that count more than so many times the usual."""
 LEAST = 0.76
 """(s/s_3)^2 at which a number hardly depends more on a row than a plain answer does; a little more than a step has."""
 EVENTS = 4
 """A number uses at most three and a half times what a plain answer may of the probability that G fails."""
 _ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers of iterates, so that all processors stop at the same one; each is valid
 _UP = 1 + 1e-12
-_USUAL_DEVIATION = 0.05  # the deviation of numbers that a plan has room for, unless one is given
 _SMALLER, _MOST_LEFT = [2.0**-i for i in range(17)], 0.6
-_WORTH = 0.95  # the gain required, since numbers with a large deviation become that much wider
+USUAL_DEVIATION = 0.05
+"""The deviation of numbers that a plan has room for, unless one is given."""
+WORTH = 0.95
+"""The gain that room for numbers requires: those with a large deviation become that much wider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ def fine_for(
 ) -> float:
     """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room.
 
-    `firsts`: what first draws count, as a part of what they usually count, in plans of few questions.
+    `firsts`: what first draws count, in units of what they usually count; less in plans of few questions.
     """
     left = room(step, rate, _firsts(square, grouped=grouped, firsts=firsts), most)
     return _fine(left, pairs, grouped=grouped, firsts=firsts)
@@ -131,22 +135,32 @@ def _fine(left: float, pairs: float, *, grouped: bool, firsts: float = 1.0) -> f
     return max(left / (pairs * _UP) - (0.0 if grouped else firsts * FIRST), 0.0)
 
 
-def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
-    """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
+def usual_width(common: Common, numbers: float, firsts: float = 1.0, away: float = 0.0) -> float:
+    """About the half-width of a number of the usual deviation, whose last draw has at least this noise.
+
+    Every noise is zero, but the centre is so many deviations of its own noise away from the mean.
+    """
     c = common.constants
-    seen = _usual(c, _USUAL_DEVIATION, firsts)
+    seen = _usual(c, USUAL_DEVIATION, firsts, away)
     parts = seen.pairs / c.pairs, seen.square / c.pairs
     fine = fine_for(c.step, rate_of(common.bend), *parts, grouped=False, firsts=firsts)
-    return fine > 0 and farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) <= _WORTH * plain
+    return farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) if fine > 0 else math.inf
 
 
-def _usual(c: Constants, deviation: float, firsts: float) -> Shown:
-    return shown(c, 0.5, min(4 * deviation**2, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
+def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
+    """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
+    return usual_width(common, numbers, firsts) <= WORTH * plain
+
+
+def _usual(c: Constants, deviation: float, firsts: float, away: float = 0.0) -> Shown:
+    off = min(away * c.s / math.sqrt(FIRST * firsts), 0.5)
+    square = (deviation**2 + off**2) / largest_square(0.5 + off)
+    return shown(c, 0.5 + off, min(square, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
 
 
 def fine_usual(c: Constants, rate: float, deviation: float | None = None, firsts: float = 1.0) -> float:
     """(s/s_3)^2 of a number with such a deviation, or the usual one, in the middle of its range."""
-    seen = _usual(c, _USUAL_DEVIATION if deviation is None else deviation, firsts)
+    seen = _usual(c, USUAL_DEVIATION if deviation is None else deviation, firsts)
     return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False, firsts=firsts)
 
 
@@ -176,14 +190,14 @@ def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], b
     return found if found <= 1 else LEAST**-0.5
 
 
-def row_units(numbers: float) -> float:
+def row_units(numbers: float, firsts: float = 1.0) -> float:
     """The most that a number or a plain answer may depend on one row, in units of 1/(4 n^2 s^2)."""
-    return max(FIRSTS + numbers**-2, 1.0)
+    return max(FIRSTS * max(firsts, 1.0) + numbers**-2, 1.0)
 
 
-def row_room(count: int, numbers: float, finest: float = 1.0) -> float:
+def row_room(count: int, numbers: float, finest: float = 1.0, firsts: float = 1.0) -> float:
     """q in these units, with room for `count` of them; an answer's own row counts four times."""
-    return count * row_units(numbers) + 3 * min(finest, numbers, 1.0) ** -2
+    return count * row_units(numbers, firsts) + 3 * min(finest, numbers, 1.0) ** -2
 
 
 def leaves_room(c: Constants, rate: float, firsts: float = 1.0) -> bool:

@@ -27,10 +27,12 @@ from afresh.theory.symmetrized.common import (
     rate_of,
 )
 from afresh.theory.symmetrized.constants import Constants, constants
-from afresh.theory.symmetrized.fixed import best_noise
+from afresh.theory.symmetrized.fixed import best_noise, round_noise
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
     FIRSTS,
+    USUAL_DEVIATION,
+    WORTH,
     Shown,
     counted,
     fine_usual,
@@ -52,6 +54,7 @@ _SAFE = 1e-9
 _ROOM_FOR_NUMBERS = 0.02  # how much kap may grow for them: about a thousandth of the width
 # While the noise is chosen:
 _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
+_SMALLER_STEPS, _SMALLER_BENDS = (1.4, 1.0, 0.7, 0.5), (0.8, 0.75, 0.7, 0.65, 0.6)  # t and l, with very few questions
 
 
 def world(
@@ -239,6 +242,10 @@ class Settling:
         most = Shown(self.common.constants.pairs, self.common.constants.pairs)
         return all(self._number_units(COARSEST_NUMBER, most, 1.0, each) <= FLOOR for each in (False, True))
 
+    def is_worth_it(self, plain: float) -> bool:
+        """Whether numbers of the usual deviation are clearly narrower than this."""
+        return self.deviation_width(0.5, USUAL_DEVIATION) <= WORTH * plain
+
     def deviation_width(self, mean: float, deviation: float, step: int | None = None) -> float:
         """Half the length for a number if every noise is zero; at the scale of a step, or what first draws choose."""
         seen = self.seen(mean, min(deviation * deviation / largest_square(mean), 1.0), 0.0)
@@ -286,17 +293,52 @@ def settled_plan(
     s = best_noise(n, count, width)
     for _ in range(2):
         width(s)
+    _, made = _with_numbers(n, count, s, beta, steps, typical, deviation)
+    room = made.leaves_room()
+    if room and (deviation is not None or made.is_worth_it(made.half_width(0.5))):
+        return made
     c = world(n, count, s, beta, steps, concave=True)
-    bend = _best_curve(c, _USUAL_LOWER, typical)[1].bend
+    curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
+    plain = Settling(curve, steps)
+    return plain if room else _with_more_noise(plain, typical, deviation) or plain
+
+
+def _with_numbers(
+    n: int,
+    count: int,
+    s: float,
+    beta: float,
+    steps: int,
+    typical: tuple[float, ...],
+    deviation: float | None,
+    most_bend: float = 1.0,
+) -> tuple[float, Settling]:
+    """The narrowest plan of this noise that numbers share, with a bend of at most this, and how wide it is."""
+    c = world(n, count, s, beta, steps, concave=True)
+    bend = min(_best_curve(c, _USUAL_LOWER, typical)[1].bend, most_bend)
     numbers = _noise_of_numbers(c, bend / (1 - bend), steps, deviation)
     c = world(n, count, s, beta, steps, numbers, concave=True)
-    found = (_best_curve(c, lower, typical, numbers=True)[:2] for lower in _LOWERS)
-    made = Settling(min(found, key=lambda each: each[0])[1], steps, numbers)
-    if made.leaves_room():
-        return made
-    c = world(n, count, s, beta, steps, concave=True)  # very few questions
-    curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
-    return Settling(curve, steps)
+    found = (_best_curve(c, lower, typical, numbers=True, most_bend=most_bend)[:2] for lower in _LOWERS)
+    width, curve = min(found, key=lambda each: each[0])
+    return width, Settling(curve, steps, numbers)
+
+
+def _with_more_noise(plain: Settling, typical: tuple[float, ...], deviation: float | None) -> Settling | None:
+    """The narrowest plan of very few questions with room for the first draws of numbers, if they are worth it.
+
+    First draws need a smaller bend than such a plan has, and more noise suits that.
+    """
+    c, found = plain.common.constants, []
+    for noise in (max(round_noise(math.sqrt(1 / (8 * c.n * step))), c.s) for step in _SMALLER_STEPS):  # D is about 1/2
+        for most_bend in _SMALLER_BENDS:  # the first with room is the narrowest
+            try:
+                made = _with_numbers(c.n, c.count, noise, c.beta, plain.steps, typical, deviation, most_bend)
+            except InvalidArgument:
+                break
+            if made[1].leaves_room():
+                found += [made] if deviation is not None or made[1].is_worth_it(plain.half_width(0.5)) else []
+                break
+    return min(found, key=lambda made: made[0])[1] if found else None
 
 
 def _noise_of_numbers(c: Constants, rate: float, steps: int, deviation: float | None) -> float:
@@ -310,7 +352,7 @@ def _noise_of_numbers(c: Constants, rate: float, steps: int, deviation: float | 
 
 
 def _best_curve(
-    c: Constants, lower: float, typical: tuple[float, ...], *, numbers: bool = False
+    c: Constants, lower: float, typical: tuple[float, ...], *, numbers: bool = False, most_bend: float = 1.0
 ) -> tuple[float, Common, int]:
     """The best bend for these constants, with the mean logarithm of about its half-widths and the finest step it needs.
 
@@ -344,7 +386,8 @@ def _best_curve(
     def bend_of(x: float) -> float:
         return 1 / (1 + math.exp(-x))
 
-    bend = bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, 4.0, tolerance=0.05))
+    most = 4.0 if most_bend >= 1 else math.log(most_bend / (1 - most_bend))
+    bend = min(bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, most, tolerance=0.05)), most_bend)
     found, finest = widths(bend)
     steps = min(max(math.ceil(step_of_square(finest**-2)), 0), MOST_STEPS)
     return found, Common(c, c.count, bend, lower, highest(c, bend, lower, numbers=numbers)), steps
