@@ -286,6 +286,22 @@ def test_settled_plans_of_very_few_questions_have_room_for_numbers(
     assert replace(made, bend=0.95).problems() != []
 
 
+@pytest.mark.parametrize(
+    ("method", "rows", "questions"),
+    [("symmetrized", 4096, 1000), ("symmetrized", 2000, 1), ("symmetrized", 2000, 2), ("settled", 2000, 2)],
+)
+def test_a_guard_that_pays_more_for_numbers(method: str, rows: int, questions: int) -> None:
+    """Every answer may be a number, also within a group, and its receipt verifies."""
+    with afresh.open(FRAME[:rows], questions, method=method, ledger=":memory:") as guard:
+        number = guard.ask("near", bounds=(0, 1), missing=0)
+        assert number.interval.half_width < 1.2 * guard.plan.half_width(0.5)  # more, if first draws are unlucky
+        assert FRAME["near"].mean() in number.interval
+        for place in range(min(questions, 6) - 1):  # within a group for two answers, if there are two left
+            group: dict[str, Any] = {"where": "inside"} if questions > 2 and place % 2 else {}
+            assert guard.ask(f"near * {0.9 - place / 10}", bounds=(0, 1), missing=0, **group).charged == 1 + len(group)
+        assert verify(guard.receipt()).passed
+
+
 @pytest.mark.parametrize(("rows", "questions"), [(10**5, 10**4), (10**4, 1000), (10**5, 10**5)])
 def test_plans_for_one_mean_have_a_grid_that_suits_their_noise(rows: int, questions: int) -> None:
     """The finest noise of the first of these is a little coarser than that of a plain answer."""
