@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from afresh.engines.embedded.scratch import Scratch
-from afresh.engines.embedded.sources import Recall, Source, interruptible, open_source
+from afresh.engines.embedded.sources import Recall, Source, interruptible, largest_group, open_source
 from afresh.engines.embedded.stored import count_stored
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
@@ -202,7 +202,7 @@ class EmbeddedEngine(SqlEngine):
 
     def _polars_from(self, large: int) -> PolarsScan | None:
         source, rows = self._source, self._rows
-        if rows >= 2**32 or (source.held is None and (source.largest_group is None or rows < large)):
+        if rows >= 2**32 or (source.held is None and (source.parquet is None or rows < large)):
             return None
         from afresh.engines.embedded.polars_scan import PolarsScan  # on demand: importing it takes a while
 
@@ -210,8 +210,8 @@ class EmbeddedEngine(SqlEngine):
             return PolarsScan.of_table(source.held, source.columns)
         limit, threads = self._run("SELECT current_setting('memory_limit'), current_setting('threads')")
         assert source.stamp is not None
-        assert source.largest_group is not None
-        fits = 4 * threads * source.largest_group <= _bytes(limit)
+        assert source.parquet is not None
+        fits = 4 * threads * float(self._run(largest_group(source.parquet))[0]) <= _bytes(limit)
         return PolarsScan.of_file(source.stamp.path, source.columns, rows) if fits else None
 
     def _scan_polars(

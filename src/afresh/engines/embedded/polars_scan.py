@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from afresh.queries.tree import Column, Node, Type
 
 _SLICE = 2**24  # rows between checks of the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they gain
+_MOST_MASKS = 8  # of a bit per row
 _LITTLE = 2**26  # rows times parts of a condition on numbers and dates that one thread evaluates in a few milliseconds
 # DuckDB's types and the Polars types that hold exactly the same values
 _SAME: dict[str, pl.DataType] = {
@@ -52,7 +53,7 @@ class PolarsScan:
             name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
         }
         self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held is not None)
-        self._held, self._places = held, pl.DataFrame()
+        self._held, self._masks = held, _Masks()
         self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
 
     @classmethod
@@ -71,7 +72,7 @@ class PolarsScan:
     def dealt(self, places: Any) -> PolarsScan:
         """Return a scan of the same rows with these places, in which every query has its own span of them."""
         made = copy(self)
-        made._places = pl.DataFrame({unused("place", self._frame.collect_schema()): places})
+        made._masks = _Masks(places)
         return made
 
     def translate(self, query: Query, group: Node | None = None) -> pl.Expr | None:
@@ -95,27 +96,32 @@ class PolarsScan:
         if group is None and spans is None and (counted := self._counted(queries)) is not None:
             return counted
         outputs, places = [pl.len()], list[tuple[int, int]]()
-        values = _Named("v")
-        inside = _Named("s")
+        values, masks, order = _Named("v"), pl.DataFrame(), _order(spans or ())
+        if spans is not None:
+            masks = self._masks.of(order, self._frame.collect_schema())
         for i, (query, expr) in enumerate(queries):
             if group is not None and query.expression is ALL:
                 places.append((0, 0))
                 continue
             start, value = len(outputs), values.column(id(query), expr)
             if spans is not None:
-                value = _within(query, value, inside.column(spans[i], self._inside(spans[i])))
+                value = _within(query, value, pl.col(masks.columns[order[spans[i]]]))
             outputs.append(value.sum().alias(f"t{i}"))
             if query.expression.type is not Type.BOOLEAN:  # a count is its own sum of squares
                 outputs.append((value * value).sum().alias(f"q{i}"))
             places.append((start, len(outputs) - 1))
-        named = [*values.exprs, *inside.exprs]
+        named = [*values.exprs, *map(pl.col, masks.columns)]
         count = None
         deadline, parts = time.monotonic() + time_limit, []
         try:
-            for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond, to notice more rows than expected
+            if self._held is not None and spans is not None and self._are_little([query for query, _ in queries]):
+                made = self._held.select(values.exprs).hstack(masks)  # as in `_counted`, without a plan
+                parts.append(made.select(outputs).row(0))
+            # At least one row beyond, to notice more rows than expected.
+            for start in [] if parts else range(0, self._rows + 1, _SLICE):
                 if time.monotonic() > deadline:
                     return None
-                rows = self._slice(start, dealt=spans is not None)
+                rows = self._slice(start, masks)
                 if group is not None:
                     rows = rows.filter(self._translator.truth(group))
                 part = (rows.select(named) if named else rows).select(outputs)
@@ -131,19 +137,13 @@ class PolarsScan:
         all_rows = sum(found[0]) if count is None else count
         return all_rows, [(totals[total], totals[squares]) for total, squares in places]
 
-    def _slice(self, start: int, *, dealt: bool) -> pl.LazyFrame:
-        """Return some of the rows, beginning with this one; with their places if they are `dealt`."""
-        if not dealt:
-            return self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
-        if self._rows < _SLICE:
-            return pl.concat([self._frame, self._places.lazy()], how="horizontal")
-        # A row beyond those that have places is counted too, with none.
-        return pl.concat([self._frame.slice(start, _SLICE), self._places.slice(start, _SLICE).lazy()], how="horizontal")
-
-    def _inside(self, span: Span) -> pl.Expr:
-        """Which rows are in a span."""
-        place = pl.col(self._places.columns[0])
-        return (place >= span.start) & (place < span.stop)
+    def _slice(self, start: int, masks: pl.DataFrame) -> pl.LazyFrame:
+        """Return some of the rows, beginning with this one, and which of them are in which spans."""
+        rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
+        if not masks.columns:
+            return rows
+        # A row beyond those that have places is counted too, and is in none.
+        return pl.concat([rows, masks.slice(start, _SLICE).lazy()], how="horizontal")
 
     def _counted(self, queries: Sequence[tuple[Query, pl.Expr]]) -> tuple[int, list[tuple[float, float]]] | None:
         """Return the same for rows in memory, without a plan for several threads, where it would take longer.
@@ -153,7 +153,7 @@ class PolarsScan:
         if self._held is None:
             return None
         columns_only = all(_is_plain(query) and isinstance(query.expression, Column) for query, _ in queries)
-        if not columns_only and not (len(queries) == 1 and self._is_little(queries[0][0])):
+        if not columns_only and not (len(queries) == 1 and self._are_little([queries[0][0]])):
             return None
         try:
             # Summed at once, not made first: those of a column would be a second pass.
@@ -169,13 +169,37 @@ class PolarsScan:
             return None
         return len(self._held), [(total, total) for total in totals]
 
-    def _is_little(self, query: Query) -> bool:
-        """Whether one thread counts a condition about as fast as several would, which share the memory's speed."""
-        if query.expression.type is not Type.BOOLEAN:
+    def _are_little(self, queries: Sequence[Query]) -> bool:
+        """Whether one thread counts conditions about as fast as several would, which share the memory's speed."""
+        if any(query.expression.type is not Type.BOOLEAN for query in queries):
             return False
-        parts = query.expression.size + (0 if query.group is None else query.group.size)
-        texts = any(self._translator.dtypes[name] == pl.String() for name in query.columns)
+        parts = sum(query.expression.size + (0 if query.group is None else query.group.size) for query in queries)
+        texts = any(self._translator.dtypes[name] == pl.String() for query in queries for name in query.columns)
         return self._rows < _FEW or (not texts and self._rows * parts <= _LITTLE)
+
+
+class _Masks:
+    """Which rows are in which spans of the dealt rows. The spans used last are kept: most methods use the same two."""
+
+    def __init__(self, places: Any = None) -> None:
+        self._places, self._kept = places, dict[Span, pl.Series]()
+
+    def of(self, order: Mapping[Span, int], taken: Iterable[str]) -> pl.DataFrame:
+        """Return a column for each of the spans, in order, with names that are not taken."""
+        names = list(taken)
+        return pl.DataFrame({unused(f"in{place}", names): self._mask(span) for span, place in order.items()})
+
+    def _mask(self, span: Span) -> pl.Series:
+        kept = dict(self._kept)  # other threads may change it
+        if (found := kept.pop(span, None)) is None:
+            found = pl.Series((self._places >= span.start) & (self._places < span.stop))
+        self._kept = dict([*kept.items(), (span, found)][-_MOST_MASKS:])
+        return found
+
+
+def _order(spans: Sequence[Span]) -> dict[Span, int]:
+    """Return the place of each span among the different ones."""
+    return {span: place for place, span in enumerate(dict.fromkeys(spans))}
 
 
 class _Named:

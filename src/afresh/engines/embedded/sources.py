@@ -71,7 +71,7 @@ class Source:
     table: str | None = None  # in a DuckDB file
     direct: str | None = None  # the relation instead of a view of it, which DuckDB would look up and bind each time
     learnt: tuple[str, Any] | None = None  # of a CSV file: its state, and what makes opening it faster then
-    largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
+    parquet: str | None = None  # SQL for the path of a Parquet file
 
 
 def open_source(
@@ -143,9 +143,9 @@ def _load_file(
             connection.execute("SET GLOBAL parquet_metadata_cache = true")
             check_names(_parquet_names(connection, literal), path)
             direct, numbered = f"read_parquet({literal})", f"read_parquet({literal}, file_row_number = true)"
-            columns, largest = _describe(connection, direct), _largest_group(connection, literal)
+            columns = _describe(connection, direct)
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {numbered}")
-            source = Source("data", "file_row_number", columns, stamp, direct=direct, largest_group=largest)
+            source = Source("data", "file_row_number", columns, stamp, direct=direct, parquet=literal)
         else:
             names, delimiter = read_header(path)
             check_names(names, path)
@@ -199,13 +199,15 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
     return names
 
 
-def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
-    """Estimate the largest row group at 16 bytes per value, or more if a column is larger even when encoded."""
+def largest_group(literal: str) -> str:
+    """Return SQL for about how many bytes of memory the largest row group of a Parquet file takes.
+
+    That is 16 bytes per value, or more if a column is larger even when encoded.
+    """
     cells = "sum(greatest(total_uncompressed_size, 16 * row_group_num_rows)) AS bytes"
-    groups = f"SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id"
-    found = connection.execute(f"SELECT coalesce(max(bytes), 0) FROM ({groups})").fetchone()
-    assert found is not None
-    return int(found[0])
+    return (
+        f"SELECT coalesce(max(bytes), 0) FROM (SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id)"
+    )
 
 
 def _seal(connection: duckdb.DuckDBPyConnection, source: Source, readable: str | None) -> None:
