@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -105,12 +107,15 @@ def _shuffled(count: int, seed: str, fetch: Fetch) -> NDArray[np.int64]:
         found = fetch(f"SELECT {quarters} FROM ({digests})")
         return np.stack([found[f"q{i}"] for i in range(4)], axis=1).reshape(-1)[: last - first]
 
-    if len(pieces) == 1:
-        keys = bits(pieces[0])
-    else:
-        with ThreadPoolExecutor() as pool:  # a statement without a table runs in one thread
-            keys = np.concatenate(list(pool.map(bits, pieces)))
-    return np.argsort(keys, kind="stable")
+    return np.argsort(np.concatenate(_for_all(bits, pieces)), kind="stable")
+
+
+def _for_all(work: Callable[[Any], Any], pieces: list[Any]) -> list[Any]:
+    """Return what `work` gives for each piece; by several threads, as DuckDB uses one for a statement without rows."""
+    if len(pieces) > 1:
+        with suppress(RuntimeError), ThreadPoolExecutor(os.cpu_count()) as pool:  # the interpreter may be ending
+            return list(pool.map(work, pieces))
+    return [work(piece) for piece in pieces]
 
 
 class Kept:

@@ -8,7 +8,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
@@ -66,7 +66,7 @@ class EmbeddedEngine(SqlEngine):
         self._shelf: Shelf | None = None
         self._dealt: Deal | None = None
         self._scan_dealt: tuple[Deal, PolarsScan | None] | None = None
-        self._dealing = Lock()
+        self._dealing = RLock()  # a signal handler may ask while its thread deals
         scratch = Scratch()
         self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
