@@ -299,3 +299,20 @@ def test_a_predicted_width_follows_the_spread(spread: float, kind: str) -> None:
     assert found > 0
     if kind in ("covariance", "variance"):
         assert found <= clipped_width(width, min(1.1 * spread, 1.0), kind) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["rounds", "checked", "settled"])
+@pytest.mark.parametrize("apart", [0.0, 5e-324, 1e-200, 1e-12])
+def test_numbers_that_are_all_alike_need_no_closer_bounds(method: str, apart: float) -> None:
+    """Their spread may be exactly zero, or too small to divide by."""
+    rows = pd.DataFrame({"x": np.where(np.arange(4000) % 2, 0.0, apart), "y": np.full(4000, 0.25)})
+    with afresh.open(rows, 40, method=method, simulation_seed=2, made_up=True, allow_wide=True) as guard:
+        for statistic in (
+            s.Variance("x", (0, 1), missing=0),
+            s.StandardDeviation("x", (0, 1), missing=0),
+            s.Covariance("x", "y", (0, 1), (0, 1), missing_x=0, missing_y=0),
+            s.Correlation("x", "y", (0, 1), (0, 1), missing_x=0, missing_y=0),
+        ):
+            found: Any = guard.measure(statistic)
+            assert found.interval.low <= 1e-9
+            assert str(found)

@@ -136,13 +136,14 @@ def unlike_world(
 ) -> World:
     """The same for rows that are independent and not alike, and for up to so many answers that count for k.
 
-    With `numbers`, the finest noise of the last draw of one in units of s, every answer may have four times the events.
+    With `numbers`, the finest noise of the last draw of one in units of s, every answer may have four times the events;
+    if that is above 1, the least noise is that of plain answers.
     """
     with mp.workdps(DIGITS):
         noise, bd, count = mp.mpf(s), mp.mpf(beta) / 50, mp.mpf(k)
         q = (count + 3) / (4 * mp.mpf(n) ** 2 * noise**2) if row is None else mp.mpf(row)
         gam = 1 / (1 - q)
-        eG = bd * AMIN * noise * (mp.mpf(numbers) or 1)
+        eG = bd * AMIN * noise * (min(mp.mpf(numbers), 1) or 1)
         events = answers * (4 if numbers else 1)
         L1, L3 = mp.log(3 * events / eG), mp.log(6 * events / eG)
 

@@ -19,6 +19,7 @@ WITHIN = 3.0
 PER_DISTANCE = 1.2533
 """The standard deviation of a bell curve, for a mean distance of 1 from its middle."""
 _WORTH, _WORTH_TRYING = 0.8, 0.95  # of the width without it, which is only estimated; the second if that says nothing
+_NONE = 1e-9  # a spread that nothing can be closer to
 _Width = Callable[[float, float], float]
 
 
@@ -37,7 +38,7 @@ def suggestion(
 
     `unit` is what the width is a multiple of. Within a group no width is predicted, as its share of rows is not known.
     """
-    if not _says_little(answer, kind):
+    if not _says_little(answer, kind) or spread < _NONE:
         return None
     said = f"within={WITHIN:g} finds closer bounds first"
     narrower = f"{said}, which should make it narrower"
