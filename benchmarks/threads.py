@@ -65,7 +65,7 @@ def seconds_of(guard: afresh.Guard, threads: int, asks: int, first: int) -> tupl
 
 
 def measure(
-    asks: int = 320, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 2, method: str = "calibrated"
+    asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 2, method: str = "calibrated"
 ) -> Iterator[Measured]:
     """On every kind of ledger. The limits are of 64 threads."""
     asked = 0
