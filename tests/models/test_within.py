@@ -95,7 +95,7 @@ def test_within_a_group(method: str) -> None:
         assert found.charged <= guard.price(statistic).answers <= statistic.price == 18
         assert clipped_truth(found.question, POPULATION[POPULATION.g]) in found.interval
         # In rounds 0.53 on average over 24 deals, with a deviation of 0.045: 7 of these below the limit.
-        assert found.interval.half_width < 0.85
+        assert found.interval.half_width < (0.85 if method == "rounds" else 0.6)
 
 
 @pytest.mark.parametrize("method", ["calibrated", "stabilized", "settled", "symmetrized", "checked"])
