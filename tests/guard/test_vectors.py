@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,9 +17,12 @@ import afresh
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.records import START, Reserved, decode, encode, seal
+from afresh.mechanisms.base import AimsInGroups, AnswersVectors, at_coordinate, at_levels
+from afresh.planning.groups import group_half_width, narrower_one_by_one
 from afresh.receipts import verify
+from afresh.results.answer import Interval
 from afresh.results.reading import Number
-from afresh.results.rules import RULES
+from afresh.results.rules import RULES, within_ends
 from afresh.statistics import GroupMeans, Histogram, Measures, Statistic, VectorMean
 
 ROWS = 20_000
@@ -100,6 +104,43 @@ def test_group_means_are_charged_once_where_groups_exclude_one_another(guard: af
     assert guard.price(GroupMeans("bought", "x", [1, 1.0 + 1e-9, 2, 3])).answers == 8  # equal in single precision
     assert guard.price(GroupMeans("bought", "x", [1, 1.5, 2, 3])).answers < 8
     assert guard.price(GroupMeans("bought", "g", ["a"])).answers == 2  # no cheaper at once
+
+
+@pytest.mark.parametrize(
+    ("rows", "questions", "groups", "answers"),
+    [(10**6, 1000, 2, 4), (10**6, 1000, 6, 12), (10**6, 1000, 20, 40), (10**5, 100, 4, 8), (10**4, 1000, 6, 4)],
+)
+def test_means_of_a_number_are_asked_at_once_only_where_that_is_not_clearly_wider(
+    rows: int, questions: int, groups: int, answers: int
+) -> None:
+    """At once they would follow the number's bounds, at 3 or 4 answers; one by one they follow its deviation."""
+    mechanism = afresh.plan(rows, questions, method="symmetrized").mechanism
+    assert isinstance(mechanism, AnswersVectors)
+    vector = mechanism.at_once("shares", 2 * groups)
+    assert vector is not None
+    part = at_coordinate(mechanism, vector).half_width(0.5 / groups)
+    ends = Interval(max(0.5 / groups - part, 0), 0.5 / groups + part)
+    at_once, own = within_ends(ends, ends).half_width, at_levels(mechanism, None)
+    assert isinstance(own, AimsInGroups)
+    apart = group_half_width(own, 0.5, 1 / groups, 0.05)
+    one_by_one = narrower_one_by_one(mechanism, vector, groups)
+    assert one_by_one == (apart <= 0.95 * at_once)
+    assert (2 * groups if one_by_one else vector.answers) == answers
+
+
+def test_means_of_a_number_in_many_groups_follow_its_deviation(tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(8), 10**6
+    data = pa.table({"x": rng.normal(0.5, 0.05, rows).clip(0, 1), "g": rng.integers(0, 6, rows)})
+    with afresh.open(data, 1000, method="symmetrized", ledger=tmp_path / "ledger.sqlite") as guard:
+        means = GroupMeans("x", "g", list(range(6)), (0, 1), missing=0)
+        assert guard.price(means).answers == 12
+        found = measured(guard, means)
+        assert found.charged == 12
+        # +-.015 if nothing happened to be drawn; at once it would be +-.054, whatever the deviation
+        assert all(answer.interval.half_width < 0.03 for answer in found.answers.values())
+        assert all(answer.low <= 0.5 <= answer.high for answer in found.answers.values())
+        assert guard.price(GroupMeans("x > 0.5", "g", list(range(6)))).answers == 4  # a condition
+        assert guard.price(GroupMeans("x", "g", list(range(300)), (0, 1), missing=0)).answers == 4  # +-.5 in any case
 
 
 def test_other_methods_ask_one_by_one() -> None:

@@ -35,6 +35,7 @@ from afresh.mechanisms.base import (
     coarseness_for,
 )
 from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
+from afresh.planning.groups import narrower_one_by_one
 from afresh.planning.ways import about_numbers, would_tell_mean
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
@@ -129,10 +130,16 @@ class Desk:
             self.watch(request.result)
             return request.result
 
-    def at_once(self, kind: str, size: int) -> Vector | None:
-        """Return how this many numbers would be released at once; None if that is no cheaper than one by one."""
+    def at_once(self, kind: str, size: int, groups: int = 0) -> Vector | None:
+        """Return how this many numbers would be released at once; None if that is not cheaper than one by one.
+
+        None also for the means of a number in several groups, if they are clearly narrower one by one.
+        """
         mechanism = self.plan.mechanism
-        return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
+        found = mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
+        if found is not None and groups and narrower_one_by_one(mechanism, found, groups):
+            return None
+        return found
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """Return a question as this desk asks it."""

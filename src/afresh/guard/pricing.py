@@ -10,15 +10,14 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
 from afresh.mechanisms.base import AimsInGroups, FollowsDeviation, Mechanism, at_levels
-from afresh.moments import Aim, Grouped
+from afresh.planning.groups import group_half_width
 from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
 from afresh.results.answer import Interval, answers_in_words
 from afresh.results.price import Price
-from afresh.results.rules import group_ends, within_ends
-from afresh.theory.numbers import aim_in_group
+from afresh.results.rules import within_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,7 +178,7 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
     if asked.rule == "group" and isinstance(mechanism, AimsInGroups):
         largest = math.sqrt(unit * (1 - unit))
         within = largest if deviation is None else _check_deviation(deviation, unit, high - low)
-        return _group_half_width(mechanism, unit, share, within) * (high - low)
+        return group_half_width(mechanism, unit, share, within) * (high - low)
     single = len(asked.queries) == 1
     if deviation is not None:
         spread = _check_deviation(deviation, unit, high - low)
@@ -194,21 +193,6 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
         reach = mechanism.present_half_width(unit, released) if own is None else own
         return min(reach / math.sqrt(rows), 0.5) * (high - low)
     return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
-
-
-def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviation: float) -> float:
-    """Return the half-width of a mean within a group of this share, if neither of its two answers has noise."""
-    large, square = mechanism.large(share * mean, share), mean * mean + deviation * deviation
-    aims, ends = [], []
-    for second in (False, True):
-        aim = Aim(*aim_in_group(share * mean, share, second=second, large=large))
-        rows = 10**9  # of these, the given share is inside
-        inside = round(share * rows)
-        own = Grouped(rows, inside * mean, inside * square, inside, second).of(aim)
-        reach = mechanism.deviation_width(own.mean, math.sqrt(own.variance))
-        aims.append(aim)
-        ends.append(Interval(max(own.mean - reach, 0.0), min(own.mean + reach, 1.0)))
-    return group_ends((aims[0], aims[1]), *ends).half_width
 
 
 def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:

@@ -170,8 +170,8 @@ def _own(mechanism: Mechanism) -> str:
     return "for any questions"
 
 
-_USUAL_DEVIATION, _LARGEST_DEVIATION = 0.05, 0.5  # of the distance between the bounds
-_CLEARLY = 0.95
+USUAL_DEVIATION, _LARGEST_DEVIATION = 0.05, 0.5  # of the distance between the bounds
+CLEARLY = 0.95
 
 
 @lru_cache(maxsize=256)  # every answer about a number asks for it
@@ -185,8 +185,8 @@ def follows_bounds(mechanism: Mechanism) -> bool:
         return True
     if mechanism.half_width(0.5) <= _NARROW:  # so little noise hides no deviation
         return False
-    usual, largest = (own.deviation_width(0.5, each) for each in (_USUAL_DEVIATION, _LARGEST_DEVIATION))
-    return usual > _CLEARLY * largest
+    usual, largest = (own.deviation_width(0.5, each) for each in (USUAL_DEVIATION, _LARGEST_DEVIATION))
+    return usual > CLEARLY * largest
 
 
 def _follower(mechanism: Mechanism, width: Width) -> Way | None:
@@ -205,7 +205,7 @@ def _follower(mechanism: Mechanism, width: Width) -> Way | None:
 def _of_usual_number(mechanism: Mechanism) -> float:
     own = at_levels(mechanism, None)
     if isinstance(own, FollowsDeviation):
-        return own.deviation_width(0.5, _USUAL_DEVIATION)
+        return own.deviation_width(0.5, USUAL_DEVIATION)
     return mechanism.half_width(0.5)
 
 
@@ -219,7 +219,7 @@ def about_numbers(mechanism: Mechanism) -> tuple[str, str]:
         return f"{what}.", "the width follows the bounds"
     own = _of_usual_number(mechanism)
     better = [way for way in ways(mechanism, _of_usual_number, number=True) if way.half_width < own]
-    told = f"{what}. With one of {_USUAL_DEVIATION:g} of the distance between them it is ±{show.width(own)} of it"
+    told = f"{what}. With one of {USUAL_DEVIATION:g} of the distance between them it is ±{show.width(own)} of it"
     told += "".join(
         f"{', ' if place else '; '}±{show.width(way.half_width)} with {way.how}" for place, way in enumerate(better)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from afresh import checks
 from afresh.errors import InvalidArgument
@@ -120,18 +120,29 @@ class Sample:
         return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
 
 
+class Shape(NamedTuple):
+    """What a vector of means looks like."""
+
+    kind: str
+    """See `afresh.moments.Vector`."""
+    size: int
+    """The number of coordinates."""
+    groups: int = 0
+    """If they are means of a number within groups: how many groups there are."""
+
+
 @runtime_checkable
 class AtOnce(Protocol):
     """A statistic whose means can be released at once, if the method does that for less."""
 
-    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
-        """The shape of the vector of its means (see `afresh.moments.Vector`); None if it has none.
+    def coordinates(self, schema: Schema) -> Shape | None:
+        """The shape of the vector of its means; None if it has none.
 
         Args:
             schema: The columns and their types.
 
         Returns:
-            Its kind, and the number of coordinates.
+            What `Desk.at_once` takes.
         """
         ...
 

@@ -12,10 +12,9 @@ from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Type
-from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_where, stated_as, where_text
+from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, Shape, check_where, stated_as, where_text
 
 SHARES = "shares"  # the shape of a vector whose coordinates are at least 0 and add up to at most 1 on every row
-_FEW = 4  # categories: from so many on, all at once cost half as much or less
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,8 @@ class GroupMeans:
 
     It costs two answers per category (section 12 of the guarantees), or about four for all of them together if the
     method releases vectors at once (`symmetrized`) and the categories certainly exclude one another: strings for a text
-    column, numbers for a number. A number in fewer than four categories is asked one category at a time, because its
-    means then follow its standard deviation. `Guard.price` shows the price.
+    column, numbers for a number. A number is asked one category at a time wherever its means are then clearly narrower,
+    because each follows its standard deviation; at once they follow its bounds. `Guard.price` shows the price.
 
     Args:
         expression: A condition or number, in SQL.
@@ -83,21 +82,20 @@ class GroupMeans:
             for category in self.categories
         ]
 
-    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+    def coordinates(self, schema: Schema) -> Shape | None:
         """Two shares per category, for rows that are in at most one of them; None if categories might overlap.
-
-        None as well for a number in few categories: at once its means follow the bounds, and save little.
 
         Args:
             schema: The columns and their types.
 
         Returns:
-            The kind of the vector and its size.
+            The shape of the vector; it says so if these are means of a number.
         """
         queries = [query for one in self._asked(schema) for query in one.queries]
-        few = len(self.categories) < _FEW and any(query.levels is None for query in queries)
-        apart = not few and _exclude_one_another(self.categories, parse(self.by, schema).type)
-        return (SHARES, len(queries)) if apart else None
+        if not _exclude_one_another(self.categories, parse(self.by, schema).type):
+            return None
+        number = any(query.levels is None for query in queries)
+        return Shape(SHARES, len(queries), len(self.categories) if number else 0)
 
     def measure(self, asker: Asker) -> Measures:
         """Measure all in one scan, each a separate answer."""
@@ -169,7 +167,7 @@ class Histogram(OfRows):
         """What is measured, in words."""
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
-    def coordinates(self, schema: Schema) -> tuple[str, int]:
+    def coordinates(self, schema: Schema) -> Shape:
         """A row is in at most one bin, or outside the group, whose share is one more coordinate.
 
         Args:
@@ -178,7 +176,7 @@ class Histogram(OfRows):
         Returns:
             The kind of the vector and its size.
         """
-        return SHARES, self._means + (self.where is not None)
+        return Shape(SHARES, self._means + (self.where is not None))
 
     def measure(self, asker: Asker) -> Measures:
         """Measure all in one scan; no share can exceed what the others leave."""

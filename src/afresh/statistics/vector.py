@@ -9,7 +9,7 @@ from afresh import checks
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
-from afresh.statistics.base import Asker, Measures, Schema
+from afresh.statistics.base import Asker, Measures, Schema, Shape
 
 BALL = "ball"  # the shape of a vector that lies in a ball, on every row
 _FAR = 1e6  # radii from the center; anything farther away is first moved there, coordinate by coordinate
@@ -86,7 +86,7 @@ class VectorMean:
         words = ", ".join(readable(parse(each, schema)) for each in self._each)
         return f"mean of ({words}) within {number(self.radius)} of {self._centre_words}"
 
-    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+    def coordinates(self, schema: Schema) -> Shape | None:
         """A vector in a ball.
 
         Args:
@@ -95,7 +95,7 @@ class VectorMean:
         Returns:
             Its kind and its size.
         """
-        return BALL, len(self.expressions)
+        return Shape(BALL, len(self.expressions))
 
     @property
     def _each(self) -> list[str]:
