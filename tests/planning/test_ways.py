@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from afresh.mechanisms.base import at_levels
 from afresh.mechanisms.registry import PLANNERS, planner_for, planner_with_open
 from afresh.planning.ways import about_numbers, follows_bounds, narrowest_share, would_tell
 from afresh.results.show import width
+from afresh.statistics import GroupMeans, Quantile, Variance
 
 RNG = np.random.default_rng(4)
 
@@ -222,11 +225,12 @@ def test_a_plan_in_which_numbers_follow_their_bounds_says_so_and_what_is_narrowe
     plan = afresh.plan(rows, questions, method=method)
     said = " ".join(str(plan).split())
     assert "In this plan the width of a number follows its bounds" in said
-    assert f"it is ±{width(plan.half_width(0.5))} of it" in said
-    named = re.findall(r"±([\d.]+) with method='(\w+)'", said)
-    assert [name for _, name in named] == ([] if instead is None else [instead])
-    assert "with open=" in said
-    for shown, name in named:
+    assert f"it is about ±{width(plan.half_width(0.5))} of the distance between them" in said
+    assert "questions about numbers are refused, unless the dataset is opened with allow_wide=True" in said
+    named = re.findall(r"method='(\w+)' gives ±([\d.]+\d)", said)
+    assert [name for name, _ in named] == ["checked"] + ([] if instead is None else [instead])
+    assert re.search(r"open=[\d.]+ gives", said)
+    for name, shown in named:
         made = afresh.plan(rows, questions, method=name).mechanism
         own: Any = at_levels(made, None)
         assert width(own.deviation_width(0.5, 0.05)) == shown
@@ -238,7 +242,44 @@ def test_other_plans_say_nothing_of_bounds(way: dict[str, Any]) -> None:
     assert "follows its bounds" not in " ".join(str(afresh.plan(10**5, 1000, **way)).split())
 
 
-@pytest.mark.parametrize(("questions", "instead"), [(1, "method='stabilized'"), (100, "open=0.4 or rounds=10")])
+def test_numbers_whose_intervals_would_follow_their_bounds_are_refused_at_no_cost(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.clip(RNG.normal(0.5, 0.05, 3000), 0, 1), "hit": RNG.random(3000) < 0.5})
+    place = tmp_path / "ledger.sqlite"
+    number: dict[str, Any] = {"bounds": (0, 1), "missing": 0}
+    with afresh.open(frame, 1000, promise=True, ledger=place) as guard:
+        assert follows_bounds(guard.plan.mechanism)
+        asks: list[Callable[[], object]] = [
+            lambda: guard.ask("x", **number),
+            lambda: guard.ask("x", bounds=(0, 1)),
+            lambda: guard.ask("x", where="hit", **number),
+            lambda: guard.ask_many(["hit", {"expression": "x", **number}]),
+            lambda: guard.measure(Variance("x", (0, 1))),
+            lambda: guard.measure(GroupMeans("x", "hit", [True, False], (0, 1))),
+        ]
+        for ask in asks:
+            with pytest.raises(InvalidArgument, match=r"open=.* gives ±0.*allow_wide=True\. Nothing was asked") as said:
+                ask()
+            assert str(said.value).startswith(about_numbers(guard.plan.mechanism)[0])  # of the plan alone
+        assert guard.budget.spent == 0
+        assert "refused" in guard.price("x", **number).words
+        shares = guard.ask("hit"), guard.ask("x > 0.5", where="hit"), guard.measure(Quantile("x", 0.5, (0, 1)))
+        assert sum(share.charged for share in shares) == guard.budget.spent > 0
+    with afresh.open(frame, ledger=place, allow_wide=True) as guard:
+        told = guard.ask("x", **number)
+        assert "the width follows the bounds" in told.covers
+        assert "refused" not in guard.price("x + 0", **number).words
+    with afresh.open(frame, ledger=place) as guard:  # what was answered can be read again, for nothing
+        again = guard.ask("x", **number)
+        assert (again.value, again.charged) == (told.value, 0)
+
+
+@pytest.mark.parametrize(
+    ("questions", "instead"),
+    [
+        (1, "rounds=1 or open=0.35 or method='checked' or method='stabilized'"),
+        (100, "open=0.4 or method='checked' or rounds=10"),
+    ],
+)
 def test_answers_in_which_numbers_follow_their_bounds_say_what_would_not(questions: int, instead: str) -> None:
     frame = pd.DataFrame({"x": np.clip(RNG.normal(0.5, 0.05, 500), 0, 1)})
     with afresh.open(frame, questions, method="symmetrized", ledger=":memory:", allow_wide=True) as guard:

@@ -209,7 +209,8 @@ def ask(
     deviation: Deviation = None,
     promise: Promise = False,
     allow_wide: Annotated[
-        bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
+        bool,
+        typer.Option("--allow-wide", help="Accept very wide intervals: wider than ±0.25, or as wide as noise."),
     ] = False,
     new_rows: Annotated[
         str | None,

@@ -72,9 +72,10 @@ class Desk:
         *,
         owns_ledger: bool,
         development: Engine | None = None,
+        allow_wide: bool = False,
     ) -> None:
         """Take the parts that `afresh.open` assembles. `development` holds the analyst's own rows, used for guesses."""
-        self.development = development
+        self.development, self._allow_wide = development, allow_wide
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
@@ -168,8 +169,15 @@ class Desk:
             asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)
         questions = self.questions(asked, exam=exam, vector=vector)
+        if not exam and (why := self.hides(questions)) and self.ledger.unpaid(self.terms, questions):
+            raise InvalidArgument(f"{why} Nothing was asked or charged.")
         batch = self.plan.mechanism.batch if rows is None else rows
         return Request(asked, scope, Wish(questions, analyst, later, batch, exam, came or self.came()))
+
+    def hides(self, questions: Iterable[Question]) -> str:
+        """Say why new questions about numbers are refused, if the plan's noise hides their deviations."""
+        number = not self._allow_wide and any(each.levels is None for each in questions)
+        return about_numbers(self.plan.mechanism)[0] if number else ""
 
     def _serve(self, request: Request) -> None:
         """Serve a request together with those of other current callers, if nothing prevents that."""

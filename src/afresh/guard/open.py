@@ -98,7 +98,8 @@ def open(  # the name a newcomer expects: afresh.open
         analyst: Who is asking, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or your
             user name).
         must_exist: Refuse a dataset that was never opened before, instead of making a plan for it.
-        allow_wide: Accept a plan whose intervals would be wider than ±0.25.
+        allow_wide: Accept a plan whose intervals would be wider than ±0.25, and questions about numbers in a plan with
+            so much noise that their intervals follow the bounds, however small the standard deviation.
         new_rows: Why rows that share a distinctive column with a dataset in this ledger are different rows. Without
             this text they are refused, because they look like an edited copy of the same rows: a column renamed, added,
             dropped or cast, or a few cells changed. The text is recorded and shown in receipts.
@@ -239,7 +240,8 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
+    wide = opening.allow_wide or seed is not None
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development, allow_wide=wide)
 
 
 def _check_dealing(terms: Terms) -> None:

@@ -58,7 +58,9 @@ def price_of_question(
         mean=mean,
         left=left,
         ways=_other_ways(desk, asked, mean, deviation) if new else {},
-        words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
+        words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new))
+        + expected
+        + (f" {why}" if (why := desk.hides(new)) else ""),
     )
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 
 from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import TYPICAL_MEANS, FollowsDeviation, Mechanism, at_levels, geometric_mean
+from afresh.mechanisms.names import EXPECTED
 from afresh.mechanisms.registry import (
     AT_HALF,
     ENDLESS,
@@ -98,8 +99,8 @@ def ways(mechanism: Mechanism, width: Width = at_half, *, number: bool = False) 
     if opened is not None and mechanism.open_rows is None and not mechanism.own:
         name = f"if you can look at {show.percent(share or 0)} of rows"
         found.append(Way(name, f"open={share:g}", width(opened), False))
-    if number and (other := _follower(mechanism, width)) is not None:
-        found.append(other)
+    if number and follows_bounds(mechanism):
+        found += _followers(mechanism, width)
     rounds = min(_ROUNDS, questions)
     in_rounds = planner_for(rounds)(rows, questions, failure, None)
     if in_rounds is not None and mechanism.method != IN_ROUNDS:
@@ -189,17 +190,17 @@ def follows_bounds(mechanism: Mechanism) -> bool:
     return usual > CLEARLY * largest
 
 
-def _follower(mechanism: Mechanism, width: Width) -> Way | None:
-    """The narrowest promise that follows the deviation of numbers, if it is narrower than one that does not."""
-    if not follows_bounds(mechanism):
-        return None
-    found = [Way("", THIS, width(mechanism), True)]
-    for name in FOLLOWERS:
-        made = PLANNERS[name](mechanism.rows, mechanism.questions, mechanism.failure, None)
-        if made is not None and not follows_bounds(made):
-            found.append(Way("following the deviation", f"method={name!r}", width(made), True))
-    best = min(found, key=lambda way: way.half_width)
-    return None if best.how == THIS else best
+def _followers(mechanism: Mechanism, width: Width) -> list[Way]:
+    """The narrowest promise that follows the deviation of numbers, and checked answers; where narrower."""
+    found: list[Way] = []
+    for names in (FOLLOWERS, EXPECTED):
+        made = {name: PLANNERS[name](mechanism.rows, mechanism.questions, mechanism.failure, None) for name in names}
+        fit = {name: width(each) for name, each in made.items() if each is not None and not follows_bounds(each)}
+        best = min(fit, key=fit.__getitem__, default=None)
+        if best is not None and fit[best] < width(mechanism):
+            promised = names is FOLLOWERS
+            found.append(Way("following the deviation", f"method={best!r}", fit[best], promised))
+    return found
 
 
 def _of_usual_number(mechanism: Mechanism) -> float:
@@ -215,17 +216,17 @@ def about_numbers(mechanism: Mechanism) -> tuple[str, str]:
     if not follows_bounds(mechanism):
         return "", ""
     what = "In this plan the width of a number follows its bounds, however small its standard deviation"
+    refused = "So questions about numbers are refused, unless the dataset is opened with allow_wide=True."
     if mechanism.method == ENDLESS:
-        return f"{what}.", "the width follows the bounds"
+        return f"{what}. {refused}", "the width follows the bounds"
     own = _of_usual_number(mechanism)
     better = [way for way in ways(mechanism, _of_usual_number, number=True) if way.half_width < own]
-    told = f"{what}. With one of {USUAL_DEVIATION:g} of the distance between them it is ±{show.width(own)} of it"
-    told += "".join(
-        f"{', ' if place else '; '}±{show.width(way.half_width)} with {way.how}" for place, way in enumerate(better)
-    )
-    others = [way.how for way in better if way.how.startswith("method=")] or [way.how for way in better]
-    instead = f"; with {' or '.join(others)} it would follow the deviation" if others else ""
-    return f"{told}.", f"the width follows the bounds{instead}"
+    told = f"{what}: it is about ±{show.width(own)} of the distance between them. "
+    if better:
+        gives = (f"{way.how} gives ±{show.width(way.half_width)}" for way in better)
+        told += f"With a deviation of {USUAL_DEVIATION:g} of that distance, {', '.join(gives)}. "
+    instead = f"; with {' or '.join(way.how for way in better)} it would follow the deviation" if better else ""
+    return f"{told}{refused}", f"the width follows the bounds{instead}"
 
 
 def recommended(mechanism: Mechanism) -> str:
