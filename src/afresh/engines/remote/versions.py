@@ -1,7 +1,13 @@
 """The version of a table that Spark reads, if its format keeps versions: opening it again then hashes nothing.
 
-Only Iceberg's versions are read. Delta keeps versions too, but no Python package includes its Java archive, so code
-that reads them could not be tested; Delta tables are hashed each time they are opened, like any other DataFrame.
+Only Iceberg's versions are read; Delta tables are hashed each time they are opened, like any other DataFrame. We know
+no Python package with a Delta for Spark that may be used without Databricks, so code that reads its versions could not
+be tested. The id of a table and its version would not be enough, either:
+
+- Delta counts its versions. A table that is restored from a copy of its directory and written to repeats an id and a
+  version, with other rows. The id of an Iceberg snapshot is drawn at random.
+- A DataFrame of a Delta table is not bound to a version: each scan reads the newest one that Spark knows of.
+- In some releases, DESCRIBE DETAIL finds the table even if a temporary view of that name hides it from Spark.
 """
 
 from __future__ import annotations
