@@ -162,6 +162,26 @@ def test_conditions_as_filters(engines: list[EmbeddedEngine], monkeypatch: pytes
             check_all(engine, [(Query(tree), tree, None)])
 
 
+def test_many_questions_of_few_rows(engines: list[EmbeddedEngine]) -> None:
+    """Columns are made finite below all of them, and the numbers are the oracle's, also where a part is not finite."""
+    texts = ["x < 1", "1 <= x", "x = y", "x < y", "NOT x < 1", "x IS NULL", "big = 1", "flag OR x * y > 1", "x <> y"]
+    for engine in engines:
+        trees = [make_query(text, engine.schema).expression for text in texts]
+        asked: list[tuple[Query, Node, Node | None]] = [(Query(tree), tree, None) for tree in trees]
+        asked += [(Query(trees[0], missing=1.0), trees[0], None), (Query(trees[3], complement=True), trees[3], None)]
+        for text in "x", "x + y", "abs(x)":
+            number = make_query(text, engine.schema, (-2.0, 3.0)).expression
+            asked.append((Query(number, (-2.0, 3.0), 1.0), number, None))
+            asked.append((Query(number, (-2.0, 3.0), group=trees[1]), number, trees[1]))
+        assert len(asked) >= sql_engine.SEVERAL
+        assert engine.rows < sql_engine.FEW
+        check_all(engine, asked)
+    statement = Statement(engines[0].dialect, engines[0]._columns, below=True)
+    statement.add(Query(trees[0]))
+    assert (statement.short(), statement.steps()[-1]) == (None, ["count(*)", "count_if((c0 < 1.0e0))"])
+    assert statement.scan() == ['CASE WHEN isfinite(d."x") THEN d."x" END AS c0']
+
+
 @pytest.mark.parametrize(("few", "little"), [(0, 2**26), (0, 0), (100_000, 0)])
 def test_conditions_in_memory_are_counted_by_one_thread_or_several(
     engines: list[EmbeddedEngine], monkeypatch: pytest.MonkeyPatch, few: int, little: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -408,3 +409,34 @@ def test_a_fork_while_others_stand_in_line(guard: afresh.Guard, monkeypatch: pyt
     assert [each.result()[0].charged for each in found[:3]] == [1, 1, 1]
     found[3].result()
     assert told == [7]
+
+
+def test_answers_leave_nothing_to_the_garbage_collector() -> None:
+    """Neither cycles, which only it would free, nor objects that it would scan again and again from then on."""
+    with afresh.open(FRAME, questions=1000, method="calibrated", allow_wide=True) as guard:
+
+        def ask(first: int) -> None:
+            asks = [threading.Thread(target=guard.ask, args=(f"x < {(first + i) / 1024!r}",)) for i in range(40)]
+            for each in asks:
+                each.start()
+            for each in asks:
+                each.join()
+
+        ask(0)
+        guard.ask("x < 0.5")
+        gc.collect()
+        scanned = len(gc.get_objects())
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            ask(100)
+            gc.collect()
+            assert [each for each in gc.garbage if type(each).__module__.startswith(("afresh", "sqlglot"))] == []
+        finally:
+            gc.set_debug(0)
+            gc.enable()
+            gc.garbage.clear()
+        for first in 200, 300, 400:
+            ask(first)
+        gc.collect()
+        assert len(gc.get_objects()) < scanned + 100  # 160 answers were recorded

@@ -275,7 +275,8 @@ def test_a_broken_answer_is_a_broken_chain_and_no_other_error() -> None:
         '"guess":null,"kind":"reserved","levels":null,"number":1,"own":true,"row_charge":0.0,"span":null,"text":"t",'
         '"version":2}'
     )
+    paid.reserved.append(record)
     for text in ("", "[]", "{}", '{"at":"","high":1.0,"kind":"answered","low":1.0,"number":1,"released":', "null"):
-        paid.reserved, paid.answered = [record], [text]
+        paid.answered = [text]
         with pytest.raises(BrokenChain):
             paid[0]

@@ -120,7 +120,9 @@ class Desk:
             if self.plan.mechanism.batch is None:  # it would be paid for, then evaluated on rows that no method expects
                 raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
-        with self._at_work():
+        this = object()
+        try:
+            self._at_work.begin(this)
             request = self._request(asked, analyst, later, rows, exam, vector)
             if not request.queries:  # asking nothing writes nothing, not even a plan
                 return []
@@ -130,6 +132,8 @@ class Desk:
                 self._remember(request.asked)
             self.watch(request.result)
             return request.result
+        finally:
+            self._at_work.calls.pop(this, None)
 
     def at_once(self, kind: str, size: int, groups: int = 0) -> Vector | None:
         """Return how this many numbers would be released at once; None if that is not cheaper than one by one.
@@ -195,13 +199,21 @@ class Desk:
 
     def answer_for(self, requests: Sequence[Request]) -> None:
         """Finish requests of several callers in this one thread; any left unfinished must be answered alone."""
-        with self._at_work():
+        this = object()
+        try:
+            self._at_work.begin(this)
             self._line.stand_for(requests)
+        finally:
+            self._at_work.calls.pop(this, None)
 
     def answer_alone(self, request: Request) -> None:
         """Finish a request that `answer_for` left unfinished, or raise the reason why it cannot be."""
-        with self._at_work():
+        this = object()
+        try:
+            self._at_work.begin(this)
             self._path.serve([request])
+        finally:
+            self._at_work.calls.pop(this, None)
 
     def _remember(self, asked: Sequence[Asked]) -> None:
         """In rounds, remember the questions that a final look can repeat."""
@@ -309,7 +321,9 @@ class Desk:
 
     def look_again(self, analyst: str) -> list[Reply]:
         """Close the rounds and answer this desk's questions once more, each from all rows that are fresh for it."""
-        with self._at_work():
+        this = object()
+        try:
+            self._at_work.begin(this)
             self.engine.check_unchanged()
             remembered = list(self._asked.values())  # other threads may ask in the meantime
             known = {query.digest: query for one in remembered for query in one.queries}
@@ -340,6 +354,8 @@ class Desk:
             replies = list(self._path.replies(told, readings, recorded.statements, 0, self.scope))
             self.watch(replies)
             return replies
+        finally:
+            self._at_work.calls.pop(this, None)
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """Derive a question's number, by its rule, from what was released for it."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from afresh.guard.noise import Noise
     from afresh.guard.scope import Scope
     from afresh.ledger import Entry, Ledger, Spent, Terms
-    from afresh.ledger.ledger import Settle
+    from afresh.ledger.ledger import Derive, Settle
     from afresh.ledger.records import Released
     from afresh.ledger.reserving import Entries
     from afresh.mechanisms.base import Mechanism
@@ -166,7 +166,7 @@ class Path:
         # Paid stays paid if the engine fails, whatever the rows; asking again completes it.
         pending = {one.entry.number: one for each in reversed(waiting) for one in reversed(each.pending)}
         outcomes = self.outcomes([pending[number] for number in sorted(pending)])
-        callers = [(partial(self._stated, each), each.wish.analyst) for each in waiting]
+        callers = [(self._deriving(each), each.wish.analyst) for each in waiting]
         found = self._desk.ledger.record_each(self._desk.terms, outcomes, callers)
         stored = {entry.number: entry for entry in found[0]}  # each has all entries
         left: dict[tuple[Spent, str | None], int] = {}
@@ -177,6 +177,10 @@ class Path:
             if whose not in left:
                 left[whose] = self._desk.left_of(recorded.spent, analyst)
             self._reply(request, stored, recorded.statements, left[whose])
+
+    def _deriving(self, request: Request) -> Derive | None:
+        """Return what derives the statements of a request; None if it has none, as most."""
+        return partial(self._stated, request) if any(map(_is_stated, request.asked)) else None
 
     def _stated(self, request: Request, stored: Mapping[int, Entry]) -> list[Statement]:
         """Return what follows from the answers to a request."""
@@ -243,7 +247,7 @@ class Path:
     def stated(self, asked: Sequence[Asked], readings: Sequence[Reading]) -> list[Statement]:
         """Return what follows from what was released, for questions asked in their own right."""
         found = _dealt(asked, readings)
-        return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
+        return [self.derived(one, parts) for one, parts in found if _is_stated(one)]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """Derive a question's number, by its rule, from what was released for it."""
@@ -305,6 +309,11 @@ def _entries(request: Request) -> Entries:
     """Return the entries of a request that is paid for."""
     assert request.entries is not None
     return request.entries
+
+
+def _is_stated(asked: Asked) -> bool:
+    """Whether its number is derived and recorded, because it is asked in its own right."""
+    return asked.rule is not None and asked.own
 
 
 def _span(entry: Entry) -> Span | None:

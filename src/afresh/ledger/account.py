@@ -296,7 +296,7 @@ class Account:
         if not 0 <= place < len(answered) or answered[place] is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
         self.batch = None  # anyone who knows an answer must ask other rows
-        answered[place] = answer
+        answered[place] = answer if isinstance(answer, str) else tuple(answer)
         self.entries.order.append(place)
 
     @property

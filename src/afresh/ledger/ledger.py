@@ -11,7 +11,6 @@ import os
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -448,19 +447,22 @@ def _settled(
     earlier = account.released
     for entry, outcome in outcomes:
         place = entry.number - 1
-        kept = account.entries[place] if 0 <= place < len(account.entries) else None
-        if kept is None or (kept.digest, kept.coarseness) != (entry.digest, entry.coarseness):
+        paid = account.entries.reserved[place] if 0 <= place < len(account.entries) else None
+        if paid is None or (paid.digest, paid.coarseness) != (entry.digest, entry.coarseness):
             raise LedgerError(
                 f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
                 "first. Nothing was released."
             )
-        if kept.outcome is None and entry.number not in stored:
+        if entry.number in stored:
+            continue
+        answer = account.entries.answer(place)
+        if answer is None:
             made = outcome(earlier) if callable(outcome) else outcome
             account.check_outcome(made)
             earlier.append(made.released)
-            records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
-            kept = replace(kept, outcome=made, answered_at=now)
-        stored.setdefault(entry.number, kept)
+            answer = Answered(now, entry.number, made.released, made.value, made.low, made.high)
+            records.append(answer)
+        stored[entry.number] = entry_of(paid, answer)
     return stored, records
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import overload
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.base import Entry, check_ends, check_released
@@ -11,14 +11,50 @@ from afresh.ledger.records import Answered, Released, Reserved, decode
 from afresh.ledger.translate import entry_of
 
 
+class Questions(Sequence[Reserved]):
+    """The questions of an account, in order, each kept as a plain tuple and made a record on access.
+
+    Python's garbage collector forgets a plain tuple of texts and numbers once it has seen it. It would scan the
+    records of a long chain again and again, while everybody waits.
+    """
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._kept: list[tuple[Any, ...]] = []
+
+    def append(self, record: Reserved) -> None:
+        """Keep one more."""
+        self._kept.append(tuple(record))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, place: int) -> Reserved: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Reserved]: ...
+
+    def __getitem__(self, place: int | slice) -> Reserved | list[Reserved]:
+        """Return the one at a place, or several."""
+        if isinstance(place, slice):
+            return list(map(Reserved._make, self._kept[place]))
+        return Reserved._make(self._kept[place])
+
+    def __iter__(self) -> Iterator[Reserved]:
+        """Iterate in order."""
+        return map(Reserved._make, self._kept)
+
+
 class Paid(Sequence[Entry]):
     """The entries of an account, in order; each is made on access, because a long chain has very many."""
 
     def __init__(self) -> None:
         """Start with nothing paid for."""
-        self.reserved: list[Reserved] = []
-        self.answered: list[Answered | str | None] = []
-        """By place; a text is an answer that nobody has looked at yet (see `Account.read`)."""
+        self.reserved = Questions()
+        self.answered: list[tuple[Any, ...] | str | None] = []
+        """By place: plain tuples, as in `Questions`; a text is an answer nobody has looked at (see `Account.read`)."""
         self.order: list[int] = []
         """The places of the answers, in the order of their records."""
         self.ends = 1.0
@@ -43,8 +79,8 @@ class Paid(Sequence[Entry]):
         """Return what was released for a question; it is checked here at the latest, before anyone sees it."""
         found = self.answered[place]
         if isinstance(found, str):
-            found = self.answered[place] = self._checked(found, range(len(self))[place] + 1)
-        return found
+            found = self.answered[place] = tuple(self._checked(found, range(len(self))[place] + 1))
+        return None if found is None else Answered._make(found)
 
     def _checked(self, text: str, number: int) -> Answered:
         try:

@@ -16,10 +16,12 @@ from afresh.ledger.translate import entry_of, reserved
 class Entries(list[Entry]):
     """Entries in the order in which they were asked for."""
 
+    __slots__ = ("spent", "statements")
+
     def __init__(self, entries: Iterable[Entry], spent: Spent, statements: Sequence[Statement] = ()) -> None:
         """Take the entries, what the analyst had spent when this was written, and what was stated about the entries."""
         super().__init__(entries)
-        self.spent, self.statements = spent, list(statements)
+        self.spent, self.statements = spent, tuple(statements)
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Reserving:
         self.records: list[Reserved] = []
         self._account, self._now = account, now
         self._purse, self._opened = account.purse.copy(), account.opened_rows
-        self._finest: dict[str, Entry] = {}
+        self._finest: dict[str, Reserved] = {}
         self._spent: dict[str | None, Spent] = {}
 
     def take(self, wish: Wish) -> Entries:
@@ -76,7 +78,7 @@ class Reserving:
             spent = self._spent[whose] = self._account.spent(wish.analyst)
         if new:
             made = self._reserve(list(new.values()), wish)
-            self._finest |= {record.digest: entry_of(record) for record in made}
+            self._finest |= {record.digest: record for record in made}
             found |= {record.digest: entry_of(record, new=True) for record in made}
         return Entries((found[question.digest] for question in wish.questions), spent)
 
@@ -84,7 +86,7 @@ class Reserving:
         """Return the entry that already serves a question; the first of two callers pays."""
         earlier = self._finest.get(question.digest)
         if earlier is not None and earlier.coarseness <= question.coarseness:
-            return earlier
+            return entry_of(earlier)
         return self._account.stored(question.digest, question.coarseness)
 
     def _reserve(self, new: Sequence[Question], wish: Wish) -> list[Reserved]:

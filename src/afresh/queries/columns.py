@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from afresh.errors import QueryError
 from afresh.queries.refusals import MAX_NAME, nearest
@@ -32,7 +33,7 @@ class Columns:
                 f"the column {real!r} has a type no question can use; usable are booleans, numbers, "
                 "text, dates and timestamps. Convert it before opening the data"
             )
-        return Column(real, kind)
+        return _column(real, kind)
 
     def _unknown(self, name: str) -> QueryError:
         names = list(self._schema)
@@ -45,6 +46,12 @@ class Columns:
             hint = f" if it is text, put it in single quotes: {short(name)}."
         shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
         return QueryError(f"there is no column {short(name)};{hint} The columns are: {shown}")
+
+
+@lru_cache(maxsize=4096)
+def _column(name: str, kind: Type) -> Column:
+    """Return the one node of a column: many questions of many threads name the same few."""
+    return Column(name, kind)
 
 
 def written(name: str) -> str:

@@ -15,7 +15,7 @@ from afresh.queries.columns import Columns, unquoted, written
 from afresh.queries.dates import difference, minus, part
 from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.refusals import refuse, refuse_function
-from afresh.queries.syntax import TOO_DEEP, syntax
+from afresh.queries.syntax import TOO_DEEP, syntax, uncycle
 from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand, short
 
@@ -32,7 +32,11 @@ Handler = Callable[["_Reader", "Expression"], Operand]
 def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
     """Return the typed tree of a row expression in SQL."""
     try:
-        return build.expect_value(_Reader(schema).read(_parsed(text, schema)))
+        tree = _parsed(text, schema)
+        try:
+            return build.expect_value(_Reader(schema).read(tree))
+        finally:
+            uncycle(tree)
     except RecursionError:
         pass  # raised below, so the error does not carry a thousand frames of context
     raise QueryError(TOO_DEEP)

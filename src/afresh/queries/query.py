@@ -6,8 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from afresh import checks
@@ -28,7 +27,7 @@ VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Query:
     """A condition or a bounded number of one row, as a total function psi into [0, 1].
 
@@ -47,6 +46,9 @@ class Query:
     missing: float | None = None
     group: Node | None = None
     complement: bool = False
+    may_be_missing: bool = field(init=False, compare=False, repr=False)
+    """Whether a counted row can lack a value."""
+    _digest: str | None = field(init=False, compare=False, repr=False, default=None)
     alone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -65,14 +67,11 @@ class Query:
                 f"bounds = ({number(low)}, {number(high)}), but a condition is 0 or 1; leave the bounds out"
             )
         missing = _check_missing(self.missing, low, high, binary=kind is Type.BOOLEAN)
+        may_be_missing = not (never_missing(self.expression) or _leaves_out_missing(self.group, self.expression))
         object.__setattr__(self, "bounds", (low, high))
+        object.__setattr__(self, "may_be_missing", may_be_missing)
         # A value that never counts must not turn one question into two.
-        object.__setattr__(self, "missing", missing if self.may_be_missing else low)
-
-    @cached_property
-    def may_be_missing(self) -> bool:
-        """Whether a counted row can lack a value."""
-        return not (never_missing(self.expression) or _leaves_out_missing(self.group, self.expression))
+        object.__setattr__(self, "missing", missing if may_be_missing else low)
 
     @property
     def fill(self) -> float:
@@ -131,9 +130,15 @@ class Query:
             return " (NULL counts as true)" if missing else ""
         return f", missing as {number(missing)}"
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """SHA-256 of everything that determines psi. Two questions with one digest are one question."""
+        if (known := self._digest) is None:
+            known = self._hashed()
+            object.__setattr__(self, "_digest", known)
+        return known
+
+    def _hashed(self) -> str:
         parts = [
             VERSION,
             serialize(canonical(self.expression)),

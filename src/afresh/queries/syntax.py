@@ -89,6 +89,12 @@ def syntax(text: str) -> Expression:
     raise QueryError(f"this is not an expression: {short(text)}{problem}")
 
 
+def uncycle(tree: Expression) -> None:
+    """Take the parents from the nodes of a tree that was read: only Python's garbage collector frees cycles."""
+    for node in tree.dfs():
+        node.parent = None
+
+
 @cache
 def _duckdb() -> Dialect:
     """Return the dialect of questions, which keeps nothing of what it reads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
@@ -24,14 +24,25 @@ def watched() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-@contextmanager
-def waiting(words: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def waiting(words: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
     """Show what is being done, and for how long, if it takes more than two seconds.
 
     Call the yielded function with the amount of work just done. With a `total` the bar fills; without, it only moves.
     """
-    if not watched() or not _one.acquire(blocking=False):
-        yield lambda more: None
+    return _showing(words, total) if watched() else _UNSEEN
+
+
+def _ignore(more: int) -> None:
+    """Take no notice of work done."""
+
+
+_UNSEEN = nullcontext(_ignore)  # one for all: most questions of a program are asked where nobody sees a bar
+
+
+@contextmanager
+def _showing(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    if not _one.acquire(blocking=False):
+        yield _ignore
         return
     shown = _Shown(words, total)
     timer = threading.Timer(SECONDS, shown.start)

@@ -47,7 +47,7 @@ class EmbeddedEngine(SqlEngine):
 
     dialect = DuckDBDialect()
     at_once = 200
-    filters = True
+    layers = filters = True
 
     def __init__(
         self,

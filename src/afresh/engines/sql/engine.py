@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from afresh.engines.embedded.dealing import Shelf
 
 FEW = 100_000  # rows below which a shorter statement matters more than a faster one
+SEVERAL = 8  # questions from which on a layer that makes their columns finite is shorter than doing so in each
 
 
 class SqlEngine(ABC):
@@ -27,6 +28,7 @@ class SqlEngine(ABC):
     dialect: Dialect
     at_once: int  # queries in one statement; more make planning slow, not the scan
     widest = 1500  # columns a projection of several queries may have; Postgres stops at 1664
+    layers = False  # whether a layer below the aggregates takes less time than longer aggregates, on few rows
     filters = False  # whether rows outside the common group are left out, while all rows are still counted
 
     def _opened(self, columns: Mapping[str, str], rows: int) -> None:
@@ -124,7 +126,8 @@ class SqlEngine(ABC):
         if self.filters and spans is None and self._many and len(queries) == 1 and is_filter(queries[0]):
             group = queries[0].expression
             queries = [Query(ALL, group=group)]
-        statement = Statement(self.dialect, self._columns, group)
+        below = self.layers and not self._many and len(queries) >= SEVERAL
+        statement = Statement(self.dialect, self._columns, group, below)
         places = [statement.add(query, spans[i] if spans is not None else None) for i, query in enumerate(queries)]
         if len(queries) > 1 and statement.width > self.widest:
             half = len(queries) // 2

@@ -181,6 +181,8 @@ class Statement:
     dialect: Dialect
     columns: Mapping[str, str]  # names and physical types
     group: Node | None = None  # the common group of all queries, if the engine leaves out other rows by `test`
+    below: bool = False  # whether numbers are made finite in the scan, once, and not in every comparison
+    computes: bool = False  # whether the scan does so for a column
     leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, between NULs, which no SQL contains
     layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
     outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
@@ -247,7 +249,7 @@ class Statement:
     def short(self) -> list[str] | None:
         """The aggregates directly over the table, if they need no names; for a small table, parsing SQL takes long."""
         test = self.test
-        if self.layers:
+        if self.layers or self.computes:
             return None
         texts = [output.sql for output in (*self.outputs, *([] if test is None else [test]))]
         for sql, name in self.leaves.items():
@@ -300,7 +302,11 @@ class Statement:
     def _piece(self, node: Node) -> _Piece:
         if isinstance(node, Column):
             physical = self.columns[node.name]
-            return self._leaf(self.dialect.leaf(node.name, physical), finite=not self.dialect.wild(physical))
+            sql, wild = self.dialect.leaf(node.name, physical), self.dialect.wild(physical)
+            if wild and self.below:
+                sql, wild = f"CASE WHEN {self.dialect.is_finite(sql)} THEN {sql} END", False
+                self.computes = True
+            return self._leaf(sql, finite=not wild)
         if isinstance(node, Literal):
             return _Piece(write_constant(self.dialect, node), name=True)  # as short as a name
         rule = self.dialect.rules[node.op]
