@@ -355,12 +355,16 @@ class Desk:
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
-            noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
+            noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan, asked.parameters),
             confirmed=self.confirmed(reply.parts),
             widened=self.widened(reply.parts),
-            fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+            fixes=self.fixes(reply),
             ahead=self.ahead(),
         )
+
+    def fixes(self, reply: Reply) -> str | None:
+        """The plan in words, if this answer was the first and fixed it."""
+        return self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None
 
     def _would_tell(self, reply: Reply) -> tuple[str, ...]:
         """Say what would have made a uselessly wide answer narrow enough, from public constants alone."""
