@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from afresh import checks
 from afresh.errors import InvalidArgument
@@ -118,6 +118,32 @@ class Sample:
         """How rows without a value are treated."""
         said = dict.fromkeys(each.about_missing for each in self.variables)
         return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
+
+
+class Like(NamedTuple):
+    """One of several numbers that are much alike: what to expect of it is what to expect of each."""
+
+    question: Asked
+    mean: float | None
+    """What it may be on average, in its own units; None for the middle of its bounds."""
+    share: float | None
+    """The share of rows that it may be about; None if that is not known."""
+
+
+@runtime_checkable
+class OfAlike(Protocol):
+    """A statistic of several numbers that are much alike, such as the bins of a histogram."""
+
+    def like(self, schema: Schema) -> Like:
+        """One of them.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            A question, and what to expect of it if all of them are equal.
+        """
+        ...
 
 
 @runtime_checkable
