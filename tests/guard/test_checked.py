@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from afresh.guard.arrange import arranged
 from afresh.mechanisms.checked import Checked
 from afresh.queries.asked import make_asked
 from afresh.receipts import verify
-from afresh.statistics import Correlation, Quantile, StandardDeviation
+from afresh.statistics import Correlation, GroupMeans, Histogram, Quantile, StandardDeviation
 
 
 @pytest.fixture
@@ -57,6 +58,38 @@ def test_a_guess_that_is_wrong_costs_width_and_still_holds(guard: afresh.Guard) 
     history = [(r["steps"], r["events"]) for r in released(guard)]
     assert [asked for asked, _ in history] == list(range(len(history)))
     assert history[-1][1] >= 7
+
+
+def test_tables_say_what_was_confirmed_and_what_it_cost_that_some_was_not(frame: pd.DataFrame) -> None:
+    """Whatever is shown first says, too, that widths are expected and not promised."""
+    expected = "by checked, whose widths are expected but not promised"
+    with afresh.open(frame, 300, open=0.5, ledger=":memory:") as guard:
+        good = said(guard.ask_many(["x < 30", "x < 40"]))
+        assert "Confirmed: the rows kept for checking agree with all guesses." in good
+        assert expected in good
+        wrong = [{"expression": f"x < {i}", "guess": (0.9, 0.02)} for i in range(10, 16)]
+        answers = guard.ask_many(["x < 50", *wrong])
+        cost = math.prod(1 + (each.widened or 0) for each in answers) - 1
+        assert "Not confirmed: 6 of 7 (2, 3, 4, 5 and 2 more), whose guesses failed a check." in said(answers)
+        assert f"Those answers are coarser, and later ones are {cost:.1%} wider." in said(answers)
+        assert expected not in said(answers)
+        shares = said(guard.measure(Histogram("x", [0, 30, 100])))
+        assert "Confirmed: the rows kept for checking agree with all guesses." in shares
+    with afresh.open(frame, 300, open=0.5, ledger=":memory:") as guard:
+        assert expected in said(guard.measure(GroupMeans("y < 0.5", by="x < 50", categories=[True, False])))
+    y = np.arange(20_000) % 2
+    models = {"a": y, "b": np.where(np.arange(20_000) % 10 == 0, 1 - y, y)}
+    ways: list[Callable[[afresh.Holdout], object]]
+    ways = [lambda h: h.best_of(models), lambda h: h.compare(models["a"], models["b"])]
+    for first in ways:
+        with afresh.holdout(frame.to_numpy(), y, questions=300, open=0.5, ledger=":memory:") as holdout:
+            assert "Confirmed: the rows kept for checking agree with" in (shown := said(first(holdout)))
+            assert expected in shown
+            assert expected not in said(holdout.best_of({**models, "c": 1 - y}))
+
+
+def said(result: object) -> str:
+    return " ".join(str(result).split())
 
 
 def test_another_guess_is_another_question_and_the_same_is_free(guard: afresh.Guard) -> None:

@@ -1,6 +1,7 @@
 """Noise is shown beside the guarantee: a value may look far more precise than it is."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import afresh
 from afresh.mechanisms.registry import PLANNERS
 from afresh.models.verdicts import Comparison
+from afresh.statistics import GroupMeans, Histogram
 
 RNG = np.random.default_rng(7)
 N = 20_000
@@ -77,3 +79,28 @@ def test_it_is_shown_beside_the_guarantee() -> None:
         assert isinstance(compared, Comparison)
         assert compared.noise > 0
         assert "(noise ±" in str(compared)
+
+
+@pytest.mark.parametrize("method", ["stabilized", "symmetrized", "settled", "calibrated", "checked"])
+def test_tables_of_several_answers_show_it_too(method: str) -> None:
+    with afresh.open(FRAME, questions=100, method=method, simulation_seed=1, made_up=True) as guard:
+        several = guard.ask_many(["hit0", {"expression": "x0", "bounds": (0, 1)}])
+        bins = guard.measure(Histogram("x1", [0, 0.25, 0.5, 1]))
+        some = guard.measure(Histogram("x1", [0, 0.25, 0.5, 1], where="group0 = 1"))
+        means = guard.measure(GroupMeans("hit1", by="group1", categories=[0, 1, 2]))
+    tables: list[Any] = [several, bins, some, means]
+    for table in tables:
+        found = list(table.answers.values()) if hasattr(table, "answers") else list(table)
+        assert all(0 < each.noise < each.interval.half_width for each in found)
+        for each in found:
+            assert re.search(rf"{re.escape(each.shown()[0])} +±0\.\d+ +{re.escape(each.shown()[1])}", str(table))
+    models = {name: RNG.integers(0, 2, N) for name in "abc"}
+    with afresh.holdout(
+        FRAME[["x0"]].to_numpy(), models["a"], questions=50, method=method, simulation_seed=1, made_up=True
+    ) as h:
+        assert re.search(r" b +0\.\d+ +±0\.\d+ +\[", str(h.best_of(models)))
+
+
+def test_exact_means_have_no_column_for_it() -> None:
+    with afresh.open(FRAME, questions=50, rounds=2, simulation_seed=1, made_up=True) as guard:
+        assert "±" not in str(guard.ask_many(["hit0", "hit1"]))

@@ -20,6 +20,7 @@ from afresh.ledger.records import START, Reserved, decode, encode, seal
 from afresh.mechanisms.base import AimsInGroups, AnswersVectors, at_coordinate, at_levels
 from afresh.planning.groups import group_half_width, narrower_one_by_one
 from afresh.receipts import verify
+from afresh.results import show
 from afresh.results.answer import Interval
 from afresh.results.reading import Number
 from afresh.results.rules import RULES, within_ends
@@ -290,3 +291,28 @@ def test_what_is_no_ball_is_refused(guard: afresh.Guard, arguments: tuple[Any, .
     with pytest.raises(InvalidArgument):
         guard.ask_vector(*arguments)
     assert guard.budget.spent == 0
+
+
+WAYS: list[dict[str, Any]] = [
+    *({"method": name} for name in ("stabilized", "symmetrized", "settled", "calibrated", "checked")),
+    {"open": 0.5},
+    {"rounds": 4},
+    {"questions": None},
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_price_says_how_wide_each_number_will_be(way: dict[str, Any]) -> None:
+    quarters = [-9.0, *(float(x) for x in np.quantile(frame()["x"], [0.25, 0.5, 0.75])), 9.0]
+    asked: list[Statistic] = [Histogram("x", quarters), GroupMeans("x > 0", by="g", categories=GROUPS)]
+    with afresh.open(frame(), ledger=":memory:", **{"questions": 100, **way}) as guard:
+        for statistic in asked:
+            price = guard.price(statistic)
+            assert price.half_width is not None
+            assert f"expect about ±{show.width(price.half_width)}" in price.words
+            found = [answer.interval.half_width for answer in measured(guard, statistic).answers.values()]
+            assert price.half_width == pytest.approx(np.mean(found), rel=0.25)
+        for other in (Histogram("x", quarters, where="bought"), GroupMeans("x", "g", GROUPS, bounds=(-5, 5))):
+            price = guard.price(other)
+            at_once = guard.plan.method == "symmetrized" and isinstance(other, Histogram)
+            assert (price.half_width is None) == at_once

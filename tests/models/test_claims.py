@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.receipts import verify
+from afresh.receipts.page import as_html, as_markdown
 
 N = 20_000
 RNG = np.random.default_rng(8)
@@ -96,6 +98,56 @@ def test_a_contest_tells_the_winner_or_no_improvement(features: Any) -> None:
         assert json.loads(none.to_json())["winner"] is None
         assert holdout.budget.spent == 4
         verified(holdout)
+
+
+@each
+@pytest.mark.parametrize("bins", [None, 20])
+def test_a_contest_says_beforehand_what_it_detects(features: Any, bins: int | None) -> None:
+    """A winner is certified at the level of a claim, more for each candidate: a union over all that might win."""
+    with opened(features) as holdout:
+        alone = holdout.detects(GOOD, better_than=FAIR)
+        said = [holdout.detects(GOOD, better_than=FAIR, among=m, binned=bins is not None) for m in (1, 2, 50)]
+        assert said == sorted(said)
+        assert (said[0] == alone) == (bins is None)
+        assert alone < said[-1] < 1.6 * alone
+        names = ["good", "bad", "fair"]
+        found = holdout.contest([GOOD, BAD], incumbent=FAIR, bins=bins, names=names)
+        far = holdout.detects(BAD, better_than=FAIR, among=2, binned=bins is not None)  # after this one
+        assert found.winner == 0
+        assert found.detects is not None
+        assert 0.9 * said[1] < found.detects <= far
+        assert "wins nine times in ten, which was known in advance" in " ".join(str(found).split())
+        assert holdout.contest([GOOD, BAD], names=["good", "bad"]).detects is None
+    for bad in ({"among": 0}, {"among": 1.5}, {"binned": 3}):
+        with opened(features) as holdout, pytest.raises(InvalidArgument):
+            holdout.detects(GOOD, better_than=FAIR, **bad)
+
+
+@each
+def test_records_say_in_words_what_was_released(features: Any) -> None:
+    """Nobody may read a failed claim as a share of one half, or "no improvement" as too few rows."""
+    with opened(features) as holdout:
+        holdout.claim(GOOD, better_than=FAIR, names=["good", "fair"])
+        holdout.claim(FAIR, better_than=GOOD, names=["fair", "good"])
+        holdout.challenge(BAD, incumbent=GOOD, names=["bad", "good"])
+        holdout.contest([BAD, GOOD], names=["bad", "good"])
+        binned = holdout.contest([FAIR, GOOD], names=["fair", "good"], bins=20)
+        holdout.contest([BAD, FAIR], incumbent=GOOD, names=["bad", "fair", "good"])
+        transcript, receipt = holdout.guard.transcript, holdout.guard.receipt()
+    words = ["passed", "failed", "failed", "model 2 wins", "model 2 wins", "no improvement"]
+    assert [record.said for record in transcript] == words
+    assert [record.shown()[0] for record in transcript] == words
+    ends = [record.shown()[1:] for record in transcript]
+    assert ends[:4] + ends[5:] == [["", ""]] * 5
+    assert binned.value is not None
+    assert float(ends[4][0]) <= binned.value.low
+    for page in (as_markdown(receipt), as_html(receipt)):
+        shown = re.sub(r"<[^>]+>|[|\s]+", " ", page)
+        assert re.search(r" 2 +failed ", shown)
+        assert re.search(rf" 5 +model 2 wins, {ends[4][0]} to {ends[4][1]} ", shown)
+        assert re.search(r" 6 +no improvement ", shown)
+        assert "too few rows" not in shown
+        assert "too few rows" not in str(transcript)
 
 
 def test_numbers_have_contests_too() -> None:

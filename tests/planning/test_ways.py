@@ -99,6 +99,28 @@ def test_the_part_to_open_is_found() -> None:
         afresh.plan(1000, 10, open=False)
 
 
+@pytest.mark.parametrize("exam", [None, 0.1])
+def test_the_part_to_open_is_found_together_with_rows_or_questions(exam: float | None) -> None:
+    fewest = afresh.plan(questions=1000, width=0.03, open=True, exam=exam)
+    most = afresh.plan(10_000, width=0.08, open=True, exam=exam)
+    for found in (fewest, most):
+        share = narrowest_share(found.rows, found.questions, 0.05, 0.5, exam)
+        assert share is not None
+        assert found.open == pytest.approx(share * found.rows, abs=1)
+        assert found.half_width() <= (0.03 if found is fewest else 0.08)
+    for share in (0.25, 0.6):
+        assert fewest.rows <= 1.002 * afresh.plan(questions=1000, width=0.03, open=share, exam=exam).rows
+        assert most.questions >= 0.99 * afresh.plan(10_000, width=0.08, open=share, exam=exam).questions
+    counted: Any = np.array([10_000, 1000])
+    assert afresh.plan(*counted, open=True).open == 4000
+
+
+@pytest.mark.parametrize("open", [True, 0.99])
+def test_a_width_that_no_open_part_allows_is_impossible(open: float) -> None:
+    with pytest.raises(ImpossibleWidth):
+        afresh.plan(20, width=0.01, open=open)
+
+
 @given(st.sampled_from(["stabilized", "symmetrized", "calibrated"]), st.floats(0.01, 0.2), st.floats(0.05, 0.5))
 def test_what_is_said_to_be_enough_is_enough(method: str, target: float, mean: float) -> None:
     rows, questions = 5000, 100

@@ -143,9 +143,12 @@ class RemoteJudge:
         found: Contested = from_json(sent)
         return found
 
-    def detects(self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss) -> float:
-        """What a claim that B is better can show."""
-        return float(self._sent("detects", [b, a], loss, by=by, disagreement=disagreement)["detects"])
+    def detects(
+        self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss, among: int, *, binned: bool
+    ) -> float:
+        """What a claim that B is better can show, or a contest among so many."""
+        held = {"among": among if among > 1 else None, "binned": binned or None}
+        return float(self._sent("detects", [b, a], loss, by=by, disagreement=disagreement, **held)["detects"])
 
     def measure(self, statistic: ModelStatistic, model: Any, name: str | None) -> Answer:
         """A statistic of a model."""

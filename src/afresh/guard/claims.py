@@ -72,7 +72,7 @@ def put(desk: Desk, analyst: str, tasked: Tasked, deviation: float | None = None
     reply = ask_task(desk, analyst, tasked, "a claim")
     released: Any = _released(reply)
     passed = bool(released["passed"])
-    found = detectable(desk, tasked, _before(released), deviation)
+    found = detectable(desk, tasked, before(released), deviation)
     said = "It is true" if passed else "Had it passed, it would be true"
     covers = f"{said} {desk.target}, together with everything else this guard certifies, {desk.odds}."
     return Claimed(
@@ -88,10 +88,12 @@ def put(desk: Desk, analyst: str, tasked: Tasked, deviation: float | None = None
     )
 
 
-def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None, share: float = 1.0) -> float:
+def detectable(
+    desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None, share: float = 1.0, **contest: Any
+) -> float:
     """Return how far inside its ends the truth must lie for a claim after this path to pass, in the answer's units.
 
-    Within a group of this share of the rows.
+    Within a group of this share of the rows; or for the winner of a `contest` among several.
     """
     mechanism: Any = desk.plan.mechanism
     task: Task = tasked.task
@@ -101,11 +103,14 @@ def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None
     mean = (task.high if task.low <= 0 else task.low) if one_sided else (task.low + task.high) / 2
     unequal = desk.scope.features == "public"
     unit = None if deviation is None else deviation / scale
-    return float(mechanism.detects(trail, mean, unit, levels=tasked.levels, unequal=unequal, share=share) * scale)
+    found = mechanism.detects(trail, mean, unit, levels=tasked.levels, unequal=unequal, share=share, **contest)
+    return float(found * scale)
 
 
-def present(desk: Desk, tasked: Tasked, deviation: float | None = None, share: float | None = None) -> float:
-    """Return the same for a claim made now."""
+def present(
+    desk: Desk, tasked: Tasked, deviation: float | None = None, share: float | None = None, **contest: Any
+) -> float:
+    """Return the same for a claim made now, or a contest held now."""
     desk.check_open()
     desk.questions([Asked(queries=(tasked,), question="", bounds=tasked.bounds, about_value="", about_missing="")])
     mechanism: Any = desk.plan.mechanism
@@ -116,7 +121,7 @@ def present(desk: Desk, tasked: Tasked, deviation: float | None = None, share: f
     elif not isinstance(tasked.inner[0], GroupMean):
         raise InvalidArgument("share= is the share of rows in the group, but all rows count here; leave it out.")
     share = checks.number("share", share, "above 0 and at most 1, the share of rows in the group", above=0, most=1)
-    return detectable(desk, tasked, mechanism.trail(desk.ledger.released(desk.terms)), deviation, share)
+    return detectable(desk, tasked, mechanism.trail(desk.ledger.released(desk.terms)), deviation, share, **contest)
 
 
 def _released(reply: Reply) -> Any:
@@ -125,7 +130,8 @@ def _released(reply: Reply) -> Any:
     return outcome.released
 
 
-def _before(released: Any) -> Trail:
+def before(released: Any) -> Trail:
+    """The path before a symbol, as it was recorded."""
     from afresh.theory.symbols import Trail
 
     return Trail(int(released["steps"]), int(released["events"]), float(released["nats"]))

@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.arrange import arranged
 from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.line import Line
-from afresh.guard.path import Path, Pending, Reply, Request
+from afresh.guard.path import Path, Reply, Request
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.guard.working import AtWork
@@ -40,7 +41,7 @@ from afresh.planning.ways import about_numbers, would_tell_mean
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.progress import waiting
-from afresh.results.reading import Number, Reading, read
+from afresh.results.reading import Number, Reading
 from afresh.results.rules import noise_of, share_of, tells
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from afresh.engines.base import Engine
     from afresh.guard.noise import Noise
-    from afresh.ledger import Entry, Ledger, Spent, Terms
+    from afresh.ledger import Ledger, Spent, Terms
     from afresh.moments import Vector
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
@@ -120,20 +121,26 @@ class Desk:
             if self.plan.mechanism.batch is None:  # it would be paid for, then evaluated on rows that no method expects
                 raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
-        this = object()
-        try:
-            self._at_work.begin(this)
-            request = self._request(asked, analyst, later, rows, exam, vector)
-            if not request.queries:  # asking nothing writes nothing, not even a plan
-                return []
-            with waiting(f"Asking {self.engine.rows:,} rows"):
-                self._serve(request)
-            if self.plan.mechanism.batch is not None:
-                self._remember(request.asked)
-            self.watch(request.result)
-            return request.result
-        finally:
-            self._at_work.calls.pop(this, None)
+        return self._at_work.during(partial(self._answer, asked, analyst, later, rows, exam, vector))
+
+    def _answer(
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int,
+        rows: int | None,
+        exam: bool,
+        vector: Vector | None,
+    ) -> list[Reply]:
+        request = self._request(asked, analyst, later, rows, exam, vector)
+        if not request.queries:  # asking nothing writes nothing, not even a plan
+            return []
+        with waiting(f"Asking {self.engine.rows:,} rows"):
+            self._serve(request)
+        if self.plan.mechanism.batch is not None:
+            self._remember(request.asked)
+        self.watch(request.result)
+        return request.result
 
     def at_once(self, kind: str, size: int, groups: int = 0) -> Vector | None:
         """Return how this many numbers would be released at once; None if that is not cheaper than one by one.
@@ -199,21 +206,11 @@ class Desk:
 
     def answer_for(self, requests: Sequence[Request]) -> None:
         """Finish requests of several callers in this one thread; any left unfinished must be answered alone."""
-        this = object()
-        try:
-            self._at_work.begin(this)
-            self._line.stand_for(requests)
-        finally:
-            self._at_work.calls.pop(this, None)
+        self._at_work.during(partial(self._line.stand_for, requests))
 
     def answer_alone(self, request: Request) -> None:
         """Finish a request that `answer_for` left unfinished, or raise the reason why it cannot be."""
-        this = object()
-        try:
-            self._at_work.begin(this)
-            self._path.serve([request])
-        finally:
-            self._at_work.calls.pop(this, None)
+        self._at_work.during(partial(self._path.serve, [request]))
 
     def _remember(self, asked: Sequence[Asked]) -> None:
         """In rounds, remember the questions that a final look can repeat."""
@@ -321,41 +318,24 @@ class Desk:
 
     def look_again(self, analyst: str) -> list[Reply]:
         """Close the rounds and answer this desk's questions once more, each from all rows that are fresh for it."""
-        this = object()
-        try:
-            self._at_work.begin(this)
-            self.engine.check_unchanged()
-            remembered = list(self._asked.values())  # other threads may ask in the meantime
-            known = {query.digest: query for one in remembered for query in one.queries}
-            if not known:
-                raise InvalidArgument(
-                    "this process has asked no question about columns to look at again, and closing is final; first "
-                    "repeat the questions you want to look at, which is free."
-                )
-            if analyst in self.ledger.shares(self.terms):
-                raise InvalidArgument(
-                    f"closing the rounds ends them for everyone, and {analyst} has only a share of the budget; "
-                    "the person who divided the budget can do it."
-                )
-            entries = self.ledger.look_again(self.terms, known.keys(), analyst)
-            first = {entry.number: entry for entry in self.ledger.entries(self.terms)}
-            looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
-            told = [one for one in remembered if all(query.digest in looks for query in one.queries)]
-            wanted = [Pending(looks[query.digest], query, self.scope) for one in told for query in one.queries]
+        return self._at_work.during(partial(self._look_again, analyst))
 
-            def state(stored: Mapping[int, Entry]) -> list[Statement]:
-                return self._path.stated(told, [read(stored.get(each.entry.number, each.entry)) for each in wanted])
-
-            pending = {each.entry.number: each for each in wanted if each.entry.outcome is None}
-            outcomes = self._path.outcomes(list(pending.values()), first)
-            recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
-            stored = {entry.number: entry for entry in recorded}
-            readings = [read(stored.get(each.entry.number, each.entry)) for each in wanted]
-            replies = list(self._path.replies(told, readings, recorded.statements, 0, self.scope))
-            self.watch(replies)
-            return replies
-        finally:
-            self._at_work.calls.pop(this, None)
+    def _look_again(self, analyst: str) -> list[Reply]:
+        self.engine.check_unchanged()
+        remembered = list(self._asked.values())  # other threads may ask in the meantime
+        if not remembered:
+            raise InvalidArgument(
+                "this process has asked no question about columns to look at again, and closing is final; first "
+                "repeat the questions you want to look at, which is free."
+            )
+        if analyst in self.ledger.shares(self.terms):
+            raise InvalidArgument(
+                f"closing the rounds ends them for everyone, and {analyst} has only a share of the budget; "
+                "the person who divided the budget can do it."
+            )
+        replies = self._path.look_again(remembered, self.scope, analyst)
+        self.watch(replies)
+        return replies
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """Derive a question's number, by its rule, from what was released for it."""
@@ -386,12 +366,16 @@ class Desk:
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
-            noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
+            noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan, asked.parameters),
             confirmed=self.confirmed(reply.parts),
             widened=self.widened(reply.parts),
-            fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+            fixes=self.fixes(reply),
             ahead=self.ahead(),
         )
+
+    def fixes(self, reply: Reply) -> str | None:
+        """The plan in words, if this answer was the first and fixed it."""
+        return self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None
 
     def _would_tell(self, reply: Reply) -> tuple[str, ...]:
         """Say what would have made a uselessly wide answer narrow enough, from public constants alone."""

@@ -244,6 +244,24 @@ class Path:
                 parts[place] = (guess, *parts[place])
         return [own[0] if len(own) == 1 else own for own in parts]
 
+    def look_again(self, asked: Sequence[Asked], scope: Scope, analyst: str) -> list[Reply]:
+        """Close the rounds, and answer questions once more, each from all rows that are fresh for it."""
+        desk, ledger = self._desk, self._desk.ledger
+        entries = ledger.look_again(desk.terms, {query.digest for one in asked for query in one.queries}, analyst)
+        first = {entry.number: entry for entry in ledger.entries(desk.terms)}
+        looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
+        told = [one for one in asked if all(query.digest in looks for query in one.queries)]
+        wanted = [Pending(looks[query.digest], query, scope) for one in told for query in one.queries]
+
+        def state(stored: Mapping[int, Entry]) -> list[Statement]:
+            return self.stated(told, [read(stored.get(each.entry.number, each.entry)) for each in wanted])
+
+        pending = {each.entry.number: each for each in wanted if each.entry.outcome is None}
+        recorded = ledger.record_many(desk.terms, self.outcomes(list(pending.values()), first), state, analyst)
+        stored = {entry.number: entry for entry in recorded}
+        readings = [read(stored.get(each.entry.number, each.entry)) for each in wanted]
+        return list(self.replies(told, readings, recorded.statements, 0, scope))
+
     def stated(self, asked: Sequence[Asked], readings: Sequence[Reading]) -> list[Statement]:
         """Return what follows from what was released, for questions asked in their own right."""
         found = _dealt(asked, readings)

@@ -135,22 +135,33 @@ def _widths_in_words(widths: Mapping[float, float], mean: float, asked: Asked, s
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Return the price of a statistic; earlier questions are free, so it may cost less."""
-    from afresh.statistics.base import AtOnce  # on demand: it imports parts of this package
+    from afresh.statistics.base import AtOnce, OfAlike  # on demand: it imports parts of this package
 
     schema, left = desk.schema, desk.left(analyst)
-    answers = statistic.cost(schema)
+    answers, vector = statistic.cost(schema), None
     if isinstance(statistic, AtOnce) and (shape := statistic.coordinates(schema)) is not None:
         vector = desk.at_once(*shape)
         answers = answers if vector is None else vector.answers
     charge = answers * desk.plan.charge
+    mean, expected, widths = None, "", dict[float, float]()
+    if isinstance(statistic, OfAlike):
+        question, mean, share = statistic.like(schema)
+        asked = desk.arranged(question)
+        # What is released at once has other widths than what is asked by itself, for numbers and bins within a group.
+        plain = all(query.levels is not None for query in asked.queries) and (asked.where is None or share is not None)
+        if vector is None or plain:
+            mean = _check_mean(mean, asked.bounds)
+            widths = {each: _expected_half_width(desk, asked, mean, each, None) for each in _shares(asked, share)}
+            expected = f" Of each number expect about {_widths_in_words(widths, mean, asked, share)}."
     return Price(
         question=statistic.text(schema),
         answers=answers,
         charge=charge,
-        half_width=None,
-        mean=None,
+        half_width=next(iter(widths.values()), None),
+        half_widths=widths,
+        mean=mean,
         left=left,
-        words=_in_words(desk, answers, charge, left, "at most "),
+        words=_in_words(desk, answers, charge, left, "at most ") + expected,
     )
 
 

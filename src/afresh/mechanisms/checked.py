@@ -442,15 +442,20 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         levels: int | None,
         unequal: bool = False,
         share: float = 1.0,
+        among: int = 1,
+        binned: bool = False,
     ) -> float:
-        """How far inside a claim's ends, on [0, 1], the truth must be to pass nine times in ten after `trail`."""
+        """How far inside a claim's ends, on [0, 1], the truth must be to pass nine times in ten after `trail`.
+
+        In a contest `among` so many candidates, `binned` if the winner's value is asked for, as much for the winner.
+        """
         rows = max(math.floor(share * self.guarded), 1)
         values = values_of(levels, unequal)
         if trail.steps >= self.questions:
             return 1.0
         scale = 2 if values == "three-valued" else 1
         native = None if deviation is None else deviation * scale
-        nats = node_level(self.checking, trail)
+        nats = self._contest_nats(trail, binned) + math.log(among)
         return min(detectable(values, rows, nats, to_native(mean, values), native) / scale, 1.0)
 
     def problems(self) -> list[str]:

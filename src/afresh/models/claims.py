@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.guard.claims import ask_task, of_mean, put
+from afresh.guard.claims import ask_task, before, detectable, of_mean, put
 from afresh.guard.tasked import Tasked
 from afresh.mechanisms.tasks import Claim, Contest
 from afresh.models.compare import shifted
@@ -92,8 +92,12 @@ def contest(
     winner = int(released["winner"])
     told = released["bin"] >= 0
     desk = rows.desk
-    certified = []
+    certified, detects = [], None
     if incumbent is not None:
+        claim = better(rows, models[0], incumbent, 0.0, loss)
+        deviation = differing(rows, [(incumbent, each) for each in models], loss)
+        held = {"among": len(models), "binned": count > 0}
+        detects = detectable(desk, claim, before(released), deviation, **held)
         certified.append("A winner has a smaller mean loss than the incumbent")
     if count:
         certified.append("the winner's mean loss lies in the stated range" if certified else "The value holds")
@@ -105,6 +109,7 @@ def contest(
         incumbent=None if incumbent is None else incumbent.name,
         loss=loss.words,
         value=Interval(reply.number.low, reply.number.high) if told else None,
+        detects=detects,
         confidence=desk.plan.confidence,
         covers=desk.covers(covers) if certified else f"{said}.",
         method=desk.plan.method,

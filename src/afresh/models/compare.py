@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,7 @@ def compare(
         noise=found.noise,
         confirmed=found.confirmed,
         widened=found.widened,
+        fixes=found.fixes,
         bounds=(-scale, scale),
         confidence=plan.confidence,
         rows=desk.engine.rows,
@@ -120,18 +122,23 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     others = [place for place in range(len(predicted)) if place != leader and not same[place]]
     to_leader: list[Interval | None] = [None] * len(predicted)
     charged, left = sum(each.charged for each in scores), scores[-1].left
-    nearest: list[_Difference] = []
+    nearest: dict[str, _Difference] = {}
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
         for place, found in zip(others, _differences(rows, pairs, loss, analyst), strict=True):
             to_leader[place], compared_on[place] = found.interval, found.rows
-            nearest.append(found)
+            nearest[predicted[place].name] = found
             charged, left = charged + found.charged, found.left
     except BudgetExhausted:
         pass  # the scores are paid for and give an order by themselves, with more ties
     names = [each.name for each in predicted]
-    ranked = tuple(rank(names, scores, to_leader, leader, same, scored_on, compared_on))
-    told = min(nearest, key=lambda each: each.value).would_tell if nearest else ()
+    ranked = tuple(
+        replace(each, confirmed=nearest[each.name].confirmed, widened=nearest[each.name].widened)
+        if each.name in nearest
+        else each
+        for each in rank(names, scores, to_leader, leader, same, scored_on, compared_on)
+    )
+    told = min(nearest.values(), key=lambda each: each.value).would_tell if nearest else ()
     return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told)
 
 
@@ -202,6 +209,7 @@ class _Difference(NamedTuple):
     noise: float
     confirmed: bool | None
     widened: float | None
+    fixes: str | None
     would_tell: tuple[str, ...]
     rows: object
     """Which rows answered, if that matters."""
@@ -227,6 +235,7 @@ def _differences(
             noise_of("difference", reply.parts, scale, plan),
             rows.desk.confirmed(reply.parts),
             rows.desk.widened(reply.parts),
+            rows.desk.fixes(reply),
             _would_tell(plan, reply, scale),
             _rows_of(rows, reply),
             len(reply.charged),

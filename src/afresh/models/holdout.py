@@ -320,9 +320,17 @@ class Holdout(Held):
         return self._judge.contest(first, last, bins, used)
 
     def detects(
-        self, model: Any, *, better_than: Any, by: float = 0.0, disagreement: float | None = None, loss: Any = None
+        self,
+        model: Any,
+        *,
+        better_than: Any,
+        by: float = 0.0,
+        disagreement: float | None = None,
+        loss: Any = None,
+        among: int = 1,
+        binned: bool = False,
     ) -> float:
-        """Show how much better than `by` a model must be for its claim to pass now. Free.
+        """Show how much better than `by` a model must be for its claim or challenge to pass now, or to win. Free.
 
         Args:
             model: As in `claim`.
@@ -330,13 +338,20 @@ class Holdout(Held):
             by: As in `claim`.
             disagreement: The share of rows on which the two differ; known if features are public, otherwise all rows.
             loss: What to average instead of the holdout's own loss.
+            among: The number of models, this one included, of a contest with `better_than` as the incumbent.
+            binned: Whether that contest would also ask for the winner's value (`bins`).
 
         Returns:
-            A difference in units of the loss: a claim about one that large passes about nine times in ten.
+            A difference in units of the loss: a claim about one that large passes about nine times in ten, and in a
+            contest the best model wins as often if it is that much better than the incumbent.
+
+        Raises:
+            InvalidArgument: An argument is wrong, or the method takes no claims.
         """
         used = self.settled(loss)
+        among, binned = checks.whole("among", among, 1), checks.flag("binned", binned)
         b, a = self.predict([model, better_than], None, used)
-        return self._judge.detects(b, a, by, disagreement, used)
+        return self._judge.detects(b, a, by, disagreement, used, among, binned=binned)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Measure precision, recall, F1, calibration error or AUC of a model, for at most `statistic.price` answers.

@@ -60,8 +60,10 @@ class Judge(Protocol):
         """Which has the smallest mean loss, if it certainly beats the incumbent."""
         ...
 
-    def detects(self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss) -> float:
-        """What a claim that B is better can show."""
+    def detects(
+        self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss, among: int, *, binned: bool
+    ) -> float:
+        """What a claim that B is better can show, or a contest among so many."""
         ...
 
     def measure(self, statistic: ModelStatistic, model: Any, name: str | None) -> Answer:
@@ -121,7 +123,9 @@ class LocalJudge:
 
         return contest(self._rows, models, incumbent, bins, loss, self._analyst)
 
-    def detects(self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss) -> float:
+    def detects(
+        self, b: Predicted, a: Predicted, by: float, disagreement: float | None, loss: Loss, among: int, *, binned: bool
+    ) -> float:
         """By how often they differ, as is said or seen."""
         from afresh.guard.claims import present
         from afresh.models.claims import better, differing
@@ -131,7 +135,8 @@ class LocalJudge:
         else:
             scale = loss.bounds[1] - loss.bounds[0]
             deviation = checks.share("disagreement", disagreement, ", a share of rows") ** 0.5 * scale
-        return present(self._rows.desk, better(self._rows, b, a, by, loss), deviation)
+        claim = better(self._rows, b, a, by, loss)
+        return present(self._rows.desk, claim, deviation, among=among, binned=binned)
 
     def measure(self, statistic: ModelStatistic, model: Any, name: str | None) -> Answer:
         """Ask for its means."""

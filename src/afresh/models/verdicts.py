@@ -14,9 +14,11 @@ from afresh.results.answer import (
     Difference,
     Interval,
     Released,
+    checks_in_words,
     cost_line,
     exam_line,
     in_words,
+    noise_column,
     simulation_mark,
 )
 from afresh.results.frames import Tabular
@@ -66,6 +68,7 @@ class Comparison(Difference):
             "rows_needed": self.rows_needed,
             "smallest_difference": self.smallest_difference,
             "would_tell": list(self.would_tell),
+            "fixes": self.fixes,
         }
 
     def plot(self, ax: Any = None) -> Any:
@@ -96,7 +99,7 @@ class Comparison(Difference):
     def _blocks(self) -> list[show.Block]:
         models = show.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        said = [show.Line(each) for each in (self._takes(), *self._check())]
+        said = [show.Line(each) for each in (self._takes(), *self._check(), *self._fixed())]
         return self._lines(title, models, *said, self._folded())
 
     def _about(self) -> str:
@@ -173,6 +176,10 @@ class Ranked:
     """The best and worst places it may have, as far as the intervals show."""
     leads: bool = False
     """Whether it is the leader, or makes the leader's predictions for all rows (with public features)."""
+    confirmed: bool | None = None
+    """Whether the guess of its difference from the leader was confirmed; None where nothing is guessed."""
+    widened: float | None = None
+    """How much wider a failed check of that guess makes later answers, as a share; None if it did not fail."""
 
     @property
     def place(self) -> str:
@@ -289,17 +296,23 @@ class Ranking(show.Told, Tabular):
         return f"Ranking({self._verdict} of {len(self.models)} at {show.percent(self.confidence)}{mark})"
 
     def _blocks(self) -> list[show.Block]:
-        rows = []
-        for model in self.models:
+        rows, noise = [], noise_column(model.score for model in self.models)
+        for place, model in enumerate(self.models):
             value, low, high = show.with_interval(model.score.value, model.score.low, model.score.high)
             behind = "-" if model.leads else "" if model.to_leader is None else _behind(model.to_leader)
-            rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
+            rows.append([model.place, model.name, value, *noise[place : place + 1], f"[{low}, {high}]", behind])
+        header = ["place", "model", "loss", *(["noise"] if noise else []), "interval", "behind the first"]
+        scores = {each.name: (each.score.confirmed, each.score.widened) for each in self.models}
+        behinds = {f"{each.name} behind the first": (each.confirmed, each.widened) for each in self.models}
+        fixed = next((each.score.fixes for each in self.models if each.score.fixes is not None), None)
         return [
             *simulation_mark(self.simulated),
             show.Title(f"{'exam: ' if self.exam else ''}{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
-            show.Table(["place", "model", "loss", "interval", "behind the first"], rows),
+            show.Table(header, rows),
             show.Line("A place such as 2-4 is a tie: the data cannot tell which of these places the model has."),
             *([show.Line(in_words(self.would_tell, "To tell the first two apart"))] if self.would_tell else []),
+            *map(show.Line, checks_in_words(scores | behinds)),
+            *([] if fixed is None else [show.Line(f"The plan is now fixed: {fixed}.")]),
             exam_line(self.left) if self.exam else cost_line(self.charged, self.left),
         ]
 

@@ -28,7 +28,14 @@ from afresh.mechanisms.registry import (
 from afresh.planning.plan import Plan
 from afresh.planning.request import check_deviation, check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
-from afresh.planning.ways import largest_share, least_promise, narrowest_share, promised_at_half, tuned
+from afresh.planning.ways import (
+    largest_share,
+    least_promise,
+    narrowest_share,
+    planner_with_best_share,
+    promised_at_half,
+    tuned,
+)
 
 FEWEST_ROWS = 20
 
@@ -77,7 +84,7 @@ def plan(
             comparison then costs one answer, and its noise follows how often the two really disagree.
         open: The share of rows the analyst will hold; answers are guessed from these and confirmed on the others.
             True finds the share: with rows, questions and width, the largest that keeps the width; otherwise the one
-            with the narrowest answers.
+            with the narrowest answers, also where the rows or the questions are still to be found.
         exam: The share of rows kept for a few final questions (`Guard.exam`).
         development: Instead of `open`, the number of development rows of the analyst's own (`afresh.holdout(X, y,
             open=(X_dev, y_dev))`); all `rows` except the exam's then confirm.
@@ -93,7 +100,7 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    if open is True and isinstance(rows, int) and isinstance(questions, int):
+    if open is True and rows is not None and questions is not None and questions is not ...:
         open, width = _solved_share(rows, questions, failure, width, mean, exam), None
     if questions is None:
         clash: dict[str, object] = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
@@ -106,7 +113,7 @@ def plan(
         clash |= {"typical": typical, "exam": exam, "development": development}
         clash["method"] = None if method == FOR_NUMBERS else method
         return _deviating(rows, questions, failure, check_deviation(deviation), clash)
-    planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
+    planners = _following(_planners(method, rounds, open, exam, development, mean), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
     means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
@@ -227,7 +234,12 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
 
 
 def _planners(
-    method: str | None, rounds: int | None, open: float | None, exam: float | None, development: int | None
+    method: str | None,
+    rounds: int | None,
+    open: float | None,
+    exam: float | None,
+    development: int | None,
+    mean: float = 0.5,
 ) -> Mapping[str, Planner]:
     """The planners to choose from: the named one, the one with rounds or open rows, or all that promise widths."""
     share, kept = check_parts(open, exam)
@@ -241,6 +253,8 @@ def _planners(
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
             instead = "" if rounds is None or open is not None else ": keep rows for a last round, which does the same"
             raise InvalidArgument(f"{name} == {value}, but {other} has no {what}; leave one of them out{instead}.")
+        if share is True:  # rows or questions are yet to be found, and the share with them
+            return {WITH_OPEN_ROWS: planner_with_best_share(mean, kept)}
         return {WITH_OPEN_ROWS: planner_with_open(share, kept, development)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}

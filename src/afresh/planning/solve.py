@@ -21,6 +21,8 @@ def most_questions(planners: Mapping[str, Planner], rows: int, width: float, mea
     ]
     if not best:
         one = [m for p in planners.values() if (m := p(rows, 1, failure, None)) is not None]
+        if not one:
+            raise ImpossibleWidth(f"width == {width}: {rows:,} rows are too few for any such plan; use more rows.")
         possible = min(m.half_width(mean) for m in one)
         raise ImpossibleWidth(
             f"width == {width}: {rows:,} rows cannot promise it even for one question; "

@@ -63,6 +63,16 @@ def narrowest_share(
     return min(found, key=lambda share: found[share].half_width(mean), default=None)
 
 
+def planner_with_best_share(mean: float, exam: float | None) -> Planner:
+    """The planner with open rows that finds their share for the rows and questions it is given."""
+
+    def planner(rows: int, questions: int, failure: float, answers: int | None = None, /) -> Mechanism | None:
+        share = narrowest_share(rows, questions, failure, mean, exam)
+        return None if share is None else planner_with_open(share, exam)(rows, questions, failure, answers)
+
+    return planner
+
+
 def largest_share(rows: int, questions: int, failure: float, width: float, mean: float, exam: float | None) -> float:
     """The largest share of rows that can be open with expected widths within ±width, in hundredths."""
     best = narrowest_share(rows, questions, failure, mean, exam)

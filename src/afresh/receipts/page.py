@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from afresh.results import html, markdown, show
 from afresh.results.answer import answers_in_words
 from afresh.results.reading import Number
 from afresh.results.rules import tells
-from afresh.results.transcript import forest, mark, shown_numbers
+from afresh.results.transcript import forest, mark, shown_numbers, symbol_in_words
 
 
 def as_html(receipt: dict[str, Any]) -> str:
@@ -40,10 +42,15 @@ def as_markdown(receipt: dict[str, Any]) -> str:
 def _blocks(receipt: dict[str, Any]) -> list[show.Block]:
     blocks: list[show.Block] = [show.Alert(_SIMULATED)] if receipt["simulated"] else []
     blocks += [show.Line(_promise(receipt)), show.Facts(_facts(receipt))]
-    panels = _panels(receipt)
+    symbols = _symbols(receipt)
+    panels = _panels(receipt, symbols)
     for bounds, questions in panels.items():
         blocks += [show.Heading(_panel_title(bounds)), _panel(bounds, questions)]
-    if not panels:
+    if found := [each for each in receipt["questions"] if _symbol(each, symbols)]:
+        rows = [[_numbers(each), _result(each, symbols), each["question"]] for each in found]
+        blocks += [show.Heading("Claims, challenges and contests"), show.Line(_SYMBOLS)]
+        blocks.append(show.Table(("#", "result", "question"), rows, code=["question"]))
+    elif not panels:
         blocks.append(show.Line("Nothing has been released yet."))
     if made := _made_of(receipt):
         blocks += [show.Heading("How they were derived"), *(_fold(*each) for each in made)]
@@ -57,6 +64,10 @@ _VERIFY = (
     "The JSON file next to this page can be checked by anyone, without the data: afresh verify receipt.json. It "
     "recomputes every charge and interval from the public constants. It cannot show that the rows are independent "
     "draws, that they were seen in no other way, or that nothing was asked later or under another ledger."
+)
+_SYMBOLS = (
+    "Only these words were released. What passed is certified, together with all intervals above, and so is that a "
+    "winner beats the incumbent it was compared with. What failed may still be true."
 )
 _SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is guaranteed."
 
@@ -106,10 +117,31 @@ def _day(receipt: dict[str, Any]) -> str:
     return str(receipt["opened_at"][:10])
 
 
-def _panels(receipt: dict[str, Any]) -> dict[tuple[float, float], list[dict[str, Any]]]:
+def _symbols(receipt: dict[str, Any]) -> dict[int, str]:
+    """What claims, challenges and contests released, by number: the records have it."""
+    records = (json.loads(record) for record in receipt["chain"]["records"])
+    found = {each["number"]: symbol_in_words(each["released"]) for each in records if each["kind"] == "answered"}
+    return {number: words for number, words in found.items() if words is not None}
+
+
+def _symbol(question: dict[str, Any], symbols: Mapping[int, str]) -> str | None:
+    (first, *others) = question["numbers"] or [None]
+    return None if others or question["rule"] is not None else symbols.get(first)
+
+
+def _result(question: dict[str, Any], symbols: Mapping[int, str]) -> str:
+    """The words, and the interval of a winner's value if bins were asked for."""
+    said = _symbol(question, symbols) or ""
+    if not question["question"].startswith("contest: ") or not _told(question):
+        return said
+    _, low, high = shown_numbers(question["value"], question["low"], question["high"], told=True)
+    return f"{said}, {low} to {high}"
+
+
+def _panels(receipt: dict[str, Any], symbols: Mapping[int, str]) -> dict[tuple[float, float], list[dict[str, Any]]]:
     panels: defaultdict[tuple[float, float], list[dict[str, Any]]] = defaultdict(list)
     for answer in receipt["questions"]:
-        if answer["value"] is not None:
+        if answer["value"] is not None and not _symbol(answer, symbols):
             panels[tuple(answer["bounds"])].append(answer)
     return dict(panels)
 

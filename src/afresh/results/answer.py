@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from afresh.escaping import visible
 from afresh.results import show
 
 NARROW, WIDE = 0.05, 0.1
@@ -82,6 +84,8 @@ class Released(show.Told):
     """How much wider its failed check makes later answers, as a share; None if no check failed."""
     noise: float = 0.0
     """Roughly how far noise moves the value, 95 times out of 100; 0 if none was added. The interval allows for it."""
+    fixes: str | None = None
+    """The plan, in words, that this answer fixed for good if it was the first."""
 
     @property
     def low(self) -> float:
@@ -184,6 +188,10 @@ class Released(show.Told):
         cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
         return [f"Not confirmed: the guess failed its check. This answer is coarser, and later ones are {cost} wider."]
 
+    def _fixed(self) -> list[str]:
+        """The plan that it fixed, if it was the first."""
+        return [] if self.fixes is None else [f"The plan is now fixed: {self.fixes}."]
+
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
         value, low, high = self.shown()
         bar = [show.Bar(self.value, self.low, self.high, self.bounds)] if self.told else []
@@ -231,8 +239,6 @@ class Answer(Released):
     each sufficient by itself."""
     instead: str | None = None
     """If the interval says little, what to ask for in the same plan instead, in words."""
-    fixes: str | None = None
-    """The plan, in words, that this answer fixed for good if it was the first."""
     ahead: tuple[float, float] | None = None
     """For a budget that never runs out: half-widths of the next answer and the hundredth, at a share of one half."""
 
@@ -265,8 +271,7 @@ class Answer(Released):
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
         if self.instead is not None:
             said.append(f"For a narrower interval from these rows: {self.instead}.")
-        if self.fixes is not None:
-            said.append(f"The plan is now fixed: {self.fixes}.")
+        said += self._fixed()
         return self._lines(title, *map(show.Line, said), self._folded())
 
     def _about(self) -> str:
@@ -285,6 +290,45 @@ class Answer(Released):
         if self.ahead is None:
             return cost_line(self.charged, self.left)
         return show.Line(f"{cost_in_words(self.charged)}; the budget never runs out. {worth_ahead(self.ahead)}")
+
+
+def said_of_all(answers: Mapping[str, Released]) -> list[show.Block]:
+    """What a table of answers, by name, says below: whether guesses were confirmed, and which plan is now fixed."""
+    said = checks_in_words({name: (each.confirmed, each.widened) for name, each in answers.items()})
+    fixed = next((each.fixes for each in answers.values() if each.fixes is not None), None)
+    if fixed is not None:
+        said.append(f"The plan is now fixed: {fixed}.")
+    return [show.Line(each) for each in said]
+
+
+def checks_in_words(checks: Mapping[str, tuple[bool | None, float | None]]) -> list[str]:
+    """Whether the guesses behind several answers, by name, were confirmed; if not, what their failures cost."""
+    told = {name: each for name, each in checks.items() if each[0] is not None}
+    if not told:
+        return []
+    failed = [name for name, (confirmed, _) in told.items() if not confirmed]
+    if not failed:
+        return [f"Confirmed: the rows kept for checking agree with {'all guesses' if len(told) > 1 else 'the guess'}."]
+    # Answers that share a failed part have the same cost, which counts once.
+    costs = {told[name][1] for name in failed} - {None}
+    cost = math.prod(1 + each for each in costs if each is not None) - 1
+    wider = f"{max(cost, 0.001):.1%}" if costs else "a little"
+    names = ", ".join(map(visible, failed[:_NAMED])) + (
+        f" and {more:,} more" if (more := len(failed) - _NAMED) > 0 else ""
+    )
+    return [
+        f"Not confirmed: {len(failed):,} of {len(told):,} ({names}), whose guesses failed a check. Those answers are "
+        f"coarser, and later ones are {wider} wider."
+    ]
+
+
+_NAMED = 4  # of the answers that were not confirmed
+
+
+def noise_column(answers: Iterable[Released]) -> list[str]:
+    """The noise of each, for a column of a table; empty if there is none at all."""
+    found = [f"±{show.width(each.noise)}" if each.noise and each.told else "" for each in answers]
+    return found if any(found) else []
 
 
 def in_words(would_tell: tuple[str, ...], what: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from afresh.results import show
-from afresh.results.answer import Answer, cost_line, simulation_mark
+from afresh.results.answer import Answer, cost_line, noise_column, said_of_all, simulation_mark
 from afresh.results.frames import Tabular
 
 
@@ -64,21 +64,26 @@ class Answers(list[Answer], show.Shown, Tabular):
             return [show.Title("No answers.")]
         last = self[-1]
         scales = {each.bounds for each in self}
-        table = show.Table(["", "question", "value", "low", "high", ""], self._lines(scales), code=["question"])
+        noise = noise_column(self)
+        header = ["", "question", "value", *(["noise"] if noise else []), "low", "high", ""]
+        table = show.Table(header, self._lines(scales, noise), code=["question"])
         return [
             *simulation_mark(any(each.simulated for each in self)),
             show.Title(f"{len(self):,} answers, all intervals hold at once at {show.percent(last.confidence)}"),
             table,
+            *said_of_all({f"{place}": each for place, each in enumerate(self, 1)}),
             cost_line(sum(each.charged for each in self), last.left),
         ]
 
-    def _lines(self, scales: set[tuple[float, float]]) -> list[list[show.Cell]]:
+    def _lines(self, scales: set[tuple[float, float]], noise: Sequence[str]) -> list[list[show.Cell]]:
         (common,) = scales if len(scales) == 1 else (None,)
         return [
             [
                 f"{place}",
                 each.question + (f" where {each.where}" if each.where else ""),
-                *each.shown(),
+                each.shown()[0],
+                *noise[place - 1 : place],
+                *each.shown()[1:],
                 show.Bar(each.value, each.low, each.high, common or each.bounds) if each.told else "",
             ]
             for place, each in enumerate(self, 1)

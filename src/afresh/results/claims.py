@@ -72,6 +72,9 @@ class Contested(show.Told):
     loss: str
     value: Interval | None
     """The winner's mean loss, if bins were requested."""
+    detects: float | None = None
+    """With an incumbent, roughly how much better a model had to be to win nine times in ten, which was known in
+    advance; None without one, where the smallest mean loss wins."""
     confidence: float
     covers: str
     method: str
@@ -88,7 +91,18 @@ class Contested(show.Told):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        names = ("winner", "verdict", "incumbent", "loss", "confidence", "covers", "method", "charged", "left")
+        names = (
+            "winner",
+            "verdict",
+            "incumbent",
+            "loss",
+            "detects",
+            "confidence",
+            "covers",
+            "method",
+            "charged",
+            "left",
+        )
         value = None if self.value is None else [self.value.low, self.value.high]
         told = {name: getattr(self, name) for name in (*names, "simulated")}
         return {"models": list(self.models), **told, "value": value}
@@ -101,6 +115,9 @@ class Contested(show.Told):
         told = [self.covers]
         if self.value is not None:
             told.insert(0, f"Its mean {self.loss} is between {self.value.low:.4g} and {self.value.high:.4g}.")
+        if self.detects is not None:
+            least = show.width(self.detects)
+            told.insert(0, f"A model that is better by {least} wins nine times in ten, which was known in advance.")
         return [
             *simulation_mark(self.simulated),
             show.Title(f"{self.verdict}: {self.loss} of {len(self.models)} models"),

@@ -19,8 +19,9 @@ class Price(show.Told):
     charge: float
     """The charge in nats."""
     half_width: float | None
-    """The half-width to expect, in the answer's units; None for a statistic, where it depends on the answers. For a
-    group whose share of the rows you do not give, it assumes one half of them: see `half_widths`."""
+    """The half-width to expect, in the answer's units: for a histogram or group means, that of each number; None for
+    other statistics, where it depends on the answers. For a group whose share of the rows you do not give, it assumes
+    one half of them: see `half_widths`."""
     mean: float | None
     """The mean at which this half-width is expected, in the answer's units."""
     left: int

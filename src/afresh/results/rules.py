@@ -416,11 +416,24 @@ def _area(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Numbe
     return Number(value, low - OUTWARD, high + OUTWARD)
 
 
-def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Plan) -> float:
+def noise_of(
+    rule: str | None, parts: Sequence[Reading], scale: float, plan: Plan, parameters: Parameters | None = None
+) -> float:
     """Roughly how far noise moves a number, 95 times out of 100, on its own scale; 0 where no rule says.
 
-    Noises are independent. A mean within a group is a/(a + b); a difference is a - b, or one answer about (d + 1)/2.
+    Noises are independent. A mean within a group is a/(a + b); a difference is a - b, or one answer about (d + 1)/2; a
+    bin of a histogram is one of its parts.
     """
+    parameters = parameters or {}
+    if rule == "bin" and "bin" in parameters:
+        step, place = (2 if parameters.get("grouped") else 1), int(parameters["bin"])
+        bins = parts[step * place : step * (place + 1)]
+        return noise_of("within" if step == 2 else None, bins, scale, plan)
+    if rule == "bin of group" and "bin" in parameters:
+        one, outside = parts[int(parameters["bin"])], parts[-1]
+        of_one, of_outside = (noise_of(None, [part], 1.0, plan) for part in (one, outside))
+        whole = max(1 - outside.value, 1e-9)
+        return min(math.hypot(of_one, of_outside * one.value / whole) / whole, _IN_95 / 2) * scale
     mechanisms = [(plan.of(part.entry), part.entry.outcome) for part in parts]
     noises = [m.noise_in(found.released) for m, found in mechanisms if found is not None]
     match rule, noises:

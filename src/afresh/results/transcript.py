@@ -46,6 +46,8 @@ class Record:
     """The round it was asked in, "final" for a final look, "exam" for the exam; None for methods without these."""
     counts: int = 1
     """The number of answers it counts as; a vector's first coordinate counts for the whole vector."""
+    said: str | None = None
+    """What a claim, a challenge or a contest released, in words; None for numbers."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -56,14 +58,19 @@ class Record:
         """The value, or why there is none, and the ends of its interval, as text; empty until it is released."""
         if self.value is None or self.low is None or self.high is None:
             return ["", "", ""]
-        cells = shown_numbers(self.value, self.low, self.high, told=self.told)
-        if self.question.startswith(_CLAIMS):
-            cells[0] = "failed" if (self.low, self.high) == self.bounds else "passed"
-        return cells
+        if self.said is not None:
+            ends = shown_numbers(self.value, self.low, self.high, told=True)[1:] if self.told else ["", ""]
+            return [self.said, *ends]
+        return shown_numbers(self.value, self.low, self.high, told=self.told)
 
     @property
     def told(self) -> bool:
-        """Whether it is informative: not before it is released, nor for a group with too few rows."""
+        """Whether it is an informative number: not before it is released, nor for a group with too few rows.
+
+        Nor for a claim: only whether it passed was released, and its ends were given.
+        """
+        if self.question.startswith(_CLAIMS):
+            return False
         return self.low is not None and self.high is not None and tells(self.rule, self.low, self.high, self.bounds)
 
     @property
@@ -259,7 +266,19 @@ def single(entry: Entry, round: str | None) -> Record:
         digest=entry.digest,
         round=round,
         counts=entry.counts,
+        said=None if entry.outcome is None else symbol_in_words(entry.outcome.released),
     )
+
+
+def symbol_in_words(released: Any) -> str | None:
+    """What rows that only release symbols said to a claim, a challenge or a contest; None for anything else."""
+    if not isinstance(released, Mapping):
+        return None
+    if "passed" in released:
+        return "passed" if released["passed"] else "failed"
+    if "winner" in released:
+        return "no improvement" if released["winner"] < 0 else f"model {int(released['winner']) + 1} wins"
+    return None
 
 
 def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
@@ -323,6 +342,8 @@ def pictures(
     panels: defaultdict[tuple[float, float], list[show.Mark]] = defaultdict(list)
     records = [each for record in records for each in (record.parts if record.rule == AT_ONCE else (record,))]
     for record in records:
+        if record.said is not None and not record.told:
+            continue  # a symbol, and no number to draw
         if record.value is not None and record.low is not None and record.high is not None:
             number, asked = Number(record.value, record.low, record.high), f"{record.analyst}, {record.asked_at[:19]}"
             leads = None if href is None else href(record)

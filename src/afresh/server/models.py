@@ -186,11 +186,15 @@ async def contest(request: Request, name: str) -> Response:
 
 @router.post("/holdouts/{name}/detects", responses=tells({"detects": 0.014}), openapi_extra=PREDICTIONS)
 async def detects(request: Request, name: str) -> Response:
-    """How much better than `by` the first model must be for a claim against the second to pass. Free."""
+    """How much better than `by` the first model must be for a claim against the second to pass. Free.
+
+    With `among`, to win a contest of so many models against the second; `binned` if the winner's value is asked for.
+    """
     desk, _, _, holdout, given = await _submitted(request, name)
     if len(given.models) != 2:
         raise InvalidArgument(f"the request has predictions of {len(given.models)} models; this takes two.")
-    told = {key: given.options[key] for key in ("by", "disagreement") if given.options.get(key) is not None}
+    wanted = ("by", "disagreement", "among", "binned")
+    told = {key: given.options[key] for key in wanted if given.options.get(key) is not None}
     b, a = given.models
     loss = to_loss(given.options.get("loss"))
     found = await desk.asking.read(lambda: holdout.detects(b, better_than=a, loss=loss, **told))

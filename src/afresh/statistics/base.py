@@ -15,7 +15,7 @@ from afresh.queries.query import parse_group
 from afresh.queries.text import readable
 from afresh.queries.tree import Type
 from afresh.results import show
-from afresh.results.answer import Answer, cost_line, simulation_mark
+from afresh.results.answer import Answer, cost_line, noise_column, said_of_all, simulation_mark
 from afresh.results.answers import forest_mark
 from afresh.results.frames import Tabular
 
@@ -129,6 +129,32 @@ class Shape(NamedTuple):
     """The number of coordinates."""
     groups: int = 0
     """If they are means of a number within groups: how many groups there are."""
+
+
+class Like(NamedTuple):
+    """One of several numbers that are much alike: what to expect of it is what to expect of each."""
+
+    question: Asked
+    mean: float | None
+    """What it may be on average, in its own units; None for the middle of its bounds."""
+    share: float | None
+    """The share of rows that it may be about; None if that is not known."""
+
+
+@runtime_checkable
+class OfAlike(Protocol):
+    """A statistic of several numbers that are much alike, such as the bins of a histogram."""
+
+    def like(self, schema: Schema) -> Like:
+        """One of them.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            A question, and what to expect of it if all of them are equal.
+        """
+        ...
 
 
 @runtime_checkable
@@ -361,13 +387,18 @@ class Measures(show.Told, Tabular):
 
     def _blocks(self) -> list[show.Block]:
         last = list(self.answers.values())[-1]
-        rows = [[name, *answer.shown()] for name, answer in self.answers.items()]
+        noise = noise_column(self.answers.values())
+        rows = [
+            [name, answer.shown()[0], *noise[place : place + 1], *answer.shown()[1:]]
+            for place, (name, answer) in enumerate(self.answers.items())
+        ]
         forest = self.forest() if len(rows) <= _MOST_DRAWN else None
         pictures = [] if forest is None else [forest]
         return [
             *simulation_mark(last.simulated),
             show.Title(f"{self.title}, {show.percent(last.confidence)}"),
-            show.Drawn(pictures, show.Table(["", "value", "low", "high"], rows)),
+            show.Drawn(pictures, show.Table(["", "value", *(["noise"] if noise else []), "low", "high"], rows)),
             show.Line("All intervals hold at once, together with all others of this guard."),
+            *said_of_all(self.answers),
             cost_line(self.charged, last.left),
         ]

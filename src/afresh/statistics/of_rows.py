@@ -12,7 +12,18 @@ from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Type
-from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, Shape, check_where, stated_as, where_text
+from afresh.statistics.base import (
+    Asker,
+    Like,
+    Measures,
+    OfRows,
+    Sample,
+    Schema,
+    Shape,
+    check_where,
+    stated_as,
+    where_text,
+)
 
 SHARES = "shares"  # the shape of a vector whose coordinates are at least 0 and add up to at most 1 on every row
 
@@ -81,6 +92,17 @@ class GroupMeans:
             )
             for category in self.categories
         ]
+
+    def like(self, schema: Schema) -> Like:
+        """The mean of the first category, if all have as many rows.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The question, and what to expect of it.
+        """
+        return Like(self._asked(schema)[0], None, None if self.where is not None else 1 / len(self.categories))
 
     def coordinates(self, schema: Schema) -> Shape | None:
         """Two shares per category, for rows that are in at most one of them; None if categories might overlap.
@@ -166,6 +188,20 @@ class Histogram(OfRows):
     def text(self, schema: Schema) -> str:
         """What is measured, in words."""
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
+
+    def like(self, schema: Schema) -> Like:
+        """The share of the first bin, if all are equal.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The question, and what to expect of it.
+        """
+        first, second, *_ = self.edges
+        asked = {"expression": f"({self.expression}) >= {first!r} AND ({self.expression}) < {second!r}"}
+        group = self._sample(schema).group
+        return Like(make_asked(asked if group is None else {**asked, "where": group}, schema), 1 / self._means, None)
 
     def coordinates(self, schema: Schema) -> Shape:
         """A row is in at most one bin, or outside the group, whose share is one more coordinate.

@@ -177,7 +177,8 @@ def _answer_blocks(record: Record, confidence: float) -> list[show.Block]:
     value, low, high = record.shown()
     title = [show.Title(record.question)]
     if record.value is not None:
-        title.append(show.Title(f"  {value}   guaranteed {low} to {high}   {show.percent(confidence)}"))
+        ends = f"guaranteed {low} to {high}   " if low else ""
+        title.append(show.Title(f"  {value}   {ends}{show.percent(confidence)}"))
     facts = {
         "asked": f"{record.asked_at[:19].replace('T', ' ')} UTC by {record.analyst}",
         "charged": f"{answers_in_words(record.answers)}, {record.charge:.4g} nats",
