@@ -222,7 +222,7 @@ def test_rows_dealt_by_an_earlier_rule_are_not_dealt_again(tmp_path: Path, monke
     monkeypatch.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given, dealing=1))
     with pytest.raises(afresh.errors.PlanMismatch, match=r"another rule.*stays valid.*open new rows"):
         afresh.open(rows, 10, rounds=2, ledger=ledger)
-    other = FRAME.tail(2000)
+    other = FRAME.tail(2001)
     with afresh.open(other, 10, method="stabilized", ledger=ledger) as guard:  # which uses all rows
         guard.ask("r")
 

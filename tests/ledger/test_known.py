@@ -10,9 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import afresh
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
+from afresh.errors import SameRows
+from afresh.ledger import known
 from afresh.ledger.known import keyed, match
+from afresh.ledger.records import Opened
+from afresh.receipts import verify
 
 RNG = np.random.default_rng(11)
 N = 1000
@@ -95,3 +100,28 @@ def test_what_is_stored_tells_nothing_without_the_seed() -> None:
     assert not any(digest.partition(":")[2] in stored if ":" in digest else digest in stored for digest in plain)
     assert match(KNOWN, "another", identity) is None
     assert keyed("another", identity) != KNOWN
+
+
+def test_rows_that_an_earlier_version_may_have_known_by_another_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their budget would be forgotten: refused if there are as many rows, unless they are said to be others."""
+    ledger, today = tmp_path / "ledger.sqlite", known._keyed
+
+    def otherwise(seed: str, role: str, digest: str | None) -> str | None:
+        return today(seed, f"earlier {role}", digest)
+
+    with monkeypatch.context() as then:
+        then.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given, dealing=1))
+        then.setattr(known, "_keyed", otherwise)
+        with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
+            guard.ask("sick")
+            assert verify(guard.receipt()).passed
+    with pytest.raises(SameRows, match=r"1,000 rows, as many as this one, that an earlier afresh .*new_rows=.*charged"):
+        afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True)
+    with afresh.open(FRAME.head(999), 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
+        guard.ask("sick")
+    words = "drawn in March"
+    with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True, new_rows=words) as guard:
+        assert guard.ask("sick").charged == 1
+        assert words in json.dumps(guard.receipt())

@@ -1,4 +1,4 @@
-"""Finds a ledger's chain for some rows, and other chains that share columns with them."""
+"""Finds a ledger's chain for some rows, and other chains that may be about the same rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, SameRows
 from afresh.ledger.journal import Chain, Transaction
 from afresh.ledger.known import KeyedIdentity, Match, match
-from afresh.ledger.records import START, Opened, decode, seal
+from afresh.ledger.records import DEALING, START, Opened, decode, seal
 
 
 def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
-    """Return the chain of these rows, or else the first records of chains that share columns with them.
+    """Return the chain of these rows, or else the first records of chains that may have the same rows.
 
+    Such a chain shares columns with them, or has as many rows and was begun by a version whose hashes may differ.
     It reads the records themselves: anything else in the storage could be damaged without the records showing it.
     """
     alike = []
@@ -22,6 +23,8 @@ def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, 
         found = match(_identity(opened, chain), chain.seed, identity)
         if found is not None and found.same:
             return chain, []
+        if found is None and opened.dealing < DEALING and opened.rows == identity.rows and not opened.simulated:
+            found = Match(same=False)  # rows may have been recognized by another rule then
         if found is not None:
             alike.append((opened, found))
     transaction.check()  # rows whose chain is only hidden must not be reported as never seen
@@ -59,13 +62,21 @@ def _damaged(chain: Chain) -> BrokenChain:
 
 
 def same_rows(opened: Opened, found: Match) -> SameRows:
-    """Return the refusal of rows that look like known ones."""
+    """Return the refusal of rows that look like known ones, or that may be known ones."""
+    different = (
+        'If these are different rows, say why: new_rows="drawn in March, none was there before". The text is recorded '
+        "and shown in receipts. Nothing was charged."
+    )
+    if not found.columns:
+        return SameRows(
+            f"this ledger has a dataset of {opened.rows:,} rows, as many as this one, that an earlier afresh opened on "
+            f"{opened.at:%Y-%m-%d %H:%M} UTC and recognizes in another way: whether these are the same rows cannot be "
+            f"told, and rows have one budget. Its receipts stay valid; to go on with it, use that afresh. {different}"
+        )
     what = "column" if len(found.columns) == 1 else "columns"
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(
         f"this dataset shares the {what} {found.words} with one of {opened.rows:,} rows that was opened{who} on "
         f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, edited. Rows have one budget; "
-        "to go on with it, open that dataset as it was. If these are different rows, say why: "
-        'new_rows="drawn in March, none was there before". The text is recorded and shown in receipts. Nothing was '
-        "charged."
+        f"to go on with it, open that dataset as it was. {different}"
     )
