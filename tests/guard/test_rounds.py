@@ -218,7 +218,7 @@ def drawn(rows: int, seed: int) -> pd.DataFrame:
 
 PAIRS, MANY = drawn(N, 16), drawn(1_000_000, 17)
 BINS = [0.0, 0.5, 1.0, 2.0, 10.0]
-BOTH: Any = ("x", "y", (0, 10), (0, 10))
+BOTH: dict[str, Any] = {"x": "x", "y": "y", "bounds_x": (0, 10), "bounds_y": (0, 10)}
 SHARES = [((MANY.x >= a) & (MANY.x < b)).mean() for a, b in pairwise(BINS)]
 LOOKED: list[tuple[Statistic, list[float]]] = [
     (Histogram("x", BINS), SHARES),
@@ -227,10 +227,10 @@ LOOKED: list[tuple[Statistic, list[float]]] = [
     (Variance("x", (0, 10)), [0.5]),
     (Variance("x", (0, 10), where="group < 2"), [0.5]),
     (StandardDeviation("x", (0, 10)), [0.5**0.5]),
-    (Covariance(*BOTH), [0.25]),
-    (Correlation(*BOTH, where="group < 2"), [0.25 / (0.5 * 0.305) ** 0.5]),
-    (Quantile("x", 0.5, (0, 4), points=31), [MANY.x.median()]),
-    (Quantile("x", 0.9, (0, 4), points=31, where="group < 2"), [MANY.x.quantile(0.9)]),
+    (Covariance(**BOTH), [0.25]),
+    (Correlation(**BOTH, where="group < 2"), [0.25 / (0.5 * 0.305) ** 0.5]),
+    (Quantile("x", 0.5, (0, 4), points=31), [float(MANY.x.median())]),
+    (Quantile("x", 0.9, (0, 4), points=31, where="group < 2"), [float(MANY.x.quantile(0.9))]),
 ]
 
 
@@ -267,7 +267,7 @@ def test_a_statistic_of_rows_gets_a_final_look(tmp_path: Path, statistic: Statis
 
 def test_clipped_statistics_get_a_final_look_within_the_bounds_they_found(tmp_path: Path) -> None:
     with afresh.open(PAIRS, questions=200, rounds=20, ledger=tmp_path / "l.sqlite") as guard:
-        first = [guard.measure(Variance("x", (0, 10), within=4)), guard.measure(Correlation(*BOTH, within=4))]
+        first = [guard.measure(Variance("x", (0, 10), within=4)), guard.measure(Correlation(**BOTH, within=4))]
         final = guard.close_rounds()
         for one, before, after in zip(guard.desk.ledger.stated(guard.desk.terms), first, final, strict=False):
             assert isinstance(before, Answer)
