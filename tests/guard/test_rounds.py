@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,19 @@ from afresh.moments import even_spans
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
 from afresh.results.answer import Answer
-from afresh.results.rules import met
-from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
+from afresh.results.reading import Number, read
+from afresh.results.rules import derive, met
+from afresh.statistics import (
+    Correlation,
+    Covariance,
+    GroupMeans,
+    Histogram,
+    Quantile,
+    Recall,
+    StandardDeviation,
+    Variance,
+)
+from afresh.statistics.base import Measures, Statistic
 
 RNG = np.random.default_rng(15)
 N = 6000
@@ -197,11 +209,127 @@ def test_a_final_look_has_all_rows_that_were_fresh(guard: afresh.Guard, tmp_path
         assert (again.value, again.interval) == (final[0].value, final[0].interval)
 
 
+def drawn(rows: int, seed: int) -> pd.DataFrame:
+    """Two numbers that go together, and a group that tells of neither."""
+    rng = np.random.default_rng(seed)
+    x = rng.gamma(2.0, 0.5, rows)
+    return pd.DataFrame({"x": x, "y": 0.5 * x + rng.gamma(2.0, 0.3, rows), "group": rng.integers(0, 3, rows)})
+
+
+PAIRS, MANY = drawn(N, 16), drawn(1_000_000, 17)
+BINS = [0.0, 0.5, 1.0, 2.0, 10.0]
+BOTH: dict[str, Any] = {"x": "x", "y": "y", "bounds_x": (0, 10), "bounds_y": (0, 10)}
+SHARES = [((MANY.x >= a) & (MANY.x < b)).mean() for a, b in pairwise(BINS)]
+LOOKED: list[tuple[Statistic, list[float]]] = [
+    (Histogram("x", BINS), SHARES),
+    (Histogram("x", BINS, where="group = 1"), SHARES),
+    (GroupMeans("x", "group", [0, 1, 2], bounds=(0, 10)), [1.0] * 3),
+    (Variance("x", (0, 10)), [0.5]),
+    (Variance("x", (0, 10), where="group < 2"), [0.5]),
+    (StandardDeviation("x", (0, 10)), [0.5**0.5]),
+    (Covariance(**BOTH), [0.25]),
+    (Correlation(**BOTH, where="group < 2"), [0.25 / (0.5 * 0.305) ** 0.5]),
+    (Quantile("x", 0.5, (0, 4), points=31), [float(MANY.x.median())]),
+    (Quantile("x", 0.9, (0, 4), points=31, where="group < 2"), [float(MANY.x.quantile(0.9))]),
+]
+
+
+def several(found: Answer | Measures) -> list[Answer]:
+    return list(found.answers.values()) if isinstance(found, Measures) else [found]
+
+
+@pytest.mark.parametrize(("statistic", "truths"), LOOKED, ids=lambda each: type(each).__name__)
+def test_a_statistic_of_rows_gets_a_final_look(tmp_path: Path, statistic: Statistic, truths: list[float]) -> None:
+    """The truths are known, or those of a million draws: their errors are far below any of these widths."""
+    with afresh.open(PAIRS, questions=200, rounds=10, ledger=tmp_path / "l.sqlite") as guard:
+        first = several(guard.measure(statistic))
+        spent = guard.budget.spent
+        final = guard.close_rounds()
+        assert [answer.question for answer in final] == [answer.question for answer in first]
+        for truth, before, after in zip(truths, first, final, strict=True):
+            assert before.low <= after.low <= after.value <= after.high <= before.high
+            assert after.interval.half_width < 0.7 * before.interval.half_width
+            assert truth in after.interval
+            assert after.charged == 0
+        assert guard.budget.spent == spent
+        assert {record.round for record in guard.transcript if record.number > spent} == {"final"}
+        assert len(guard.transcript) == 2 * len(first)
+        assert guard.close_rounds() == final
+        assert several(guard.measure(statistic))[0].interval == first[0].interval  # what was released stays
+        assert verify(guard.receipt()).passed
+    with afresh.open(PAIRS, ledger=tmp_path / "l.sqlite") as later:
+        with pytest.raises(InvalidArgument, match="has asked no question about columns"):
+            later.close_rounds()
+        later.measure(statistic)
+        again = later.close_rounds()
+        assert [(each.value, each.interval) for each in again] == [(each.value, each.interval) for each in final]
+
+
+def test_clipped_statistics_get_a_final_look_within_the_bounds_they_found(tmp_path: Path) -> None:
+    with afresh.open(PAIRS, questions=200, rounds=20, ledger=tmp_path / "l.sqlite") as guard:
+        first = [guard.measure(Variance("x", (0, 10), within=4)), guard.measure(Correlation(**BOTH, within=4))]
+        final = guard.close_rounds()
+        for one, before, after in zip(guard.desk.ledger.stated(guard.desk.terms), first, final, strict=False):
+            assert isinstance(before, Answer)
+            assert before.question == after.question == one.text
+            assert after.interval.half_width < 0.7 * before.interval.half_width
+            x = MANY.x.clip(*one.parameters.get("bounds", one.parameters.get("x")))
+            truth = x.var() if "bounds" in one.parameters else x.corr(MANY.y.clip(*one.parameters["y"]))
+            assert truth in after.interval
+        assert verify(guard.receipt()).passed
+
+
+def test_a_final_look_at_a_bin_follows_from_those_at_all_bins(guard: afresh.Guard) -> None:
+    guard.measure(Histogram("x", [0, 1, 10]))
+    final = guard.close_rounds()
+    low, high = (read(entry).own for entry in guard.desk.ledger.entries(guard.desk.terms)[2:])
+    for own, other, answer in ((low, high, final[0]), (high, low, final[1])):
+        assert (answer.value, answer.low) == (own.value, own.low)
+        assert answer.high == pytest.approx(min(own.high, 1 - other.low))
+
+
+def test_a_final_look_at_a_variance_knows_around_what_it_was_asked(guard: afresh.Guard) -> None:
+    """Var x = E (x - v)^2 - (E x - v)^2 for the v of the first answer: a look at the mean has another value."""
+    guard.measure(Variance("x", (0, 10)))
+    (final,) = guard.close_rounds()
+    desk = guard.desk
+    parts = [read(entry) for entry in desk.ledger.entries(desk.terms)]
+    mean, _, mean_again, square_again = (part.own for part in parts)
+    off = max(mean_again.high - mean.value, mean.value - mean_again.low)
+    assert mean.value != mean_again.value
+    assert (final.low, final.high) == pytest.approx((square_again.low - off**2, square_again.high))
+    stated = desk.ledger.stated(desk.terms)[-1]
+    assert (stated.rule, stated.parts) == ("variance, looked at again", (1, 4, 3))
+
+    def derived(*numbers: int) -> Number:
+        return derive(stated.rule, [parts[n - 1] for n in numbers], stated.parameters, stated.bounds, desk.plan)
+
+    assert derived(*stated.parts)[1:] == (stated.low, stated.high)
+    with pytest.raises(InvalidArgument, match="answer 4 is not the final look at answer 1"):
+        derived(1, 3, 4)
+
+
+def test_public_features_combine_only_looks_at_the_same_rows(tmp_path: Path) -> None:
+    """A variance has answers from two rounds, whose rows have other features and so other truths."""
+    y = RNG.integers(0, 2, N)
+    with afresh.holdout(FRAME[["x"]].to_numpy(), y, questions=50, rounds=5, ledger=tmp_path / "l.sqlite") as holdout:
+        guard = holdout.guard
+        guard.measure(Variance("label", (0, 1)))
+        with pytest.raises(InvalidArgument, match="no question about columns"):
+            guard.close_rounds()
+        first = several(guard.measure(Histogram("label", [0, 0.5, 1], where="x0 < 1")))
+        final = guard.close_rounds()
+        assert [answer.question for answer in final] == [answer.question for answer in first]
+        assert final[0].interval.half_width < first[0].interval.half_width
+        assert verify(guard.receipt()).passed
+
+
 def test_a_model_is_not_looked_at_again(tmp_path: Path) -> None:
     """Under its name it may by then predict what later rounds taught it."""
     y = RNG.integers(0, 2, N)
     with afresh.holdout(FRAME[["x"]].to_numpy(), y, questions=50, rounds=5, ledger=tmp_path / "l.sqlite") as holdout:
         holdout.score(np.zeros(N, int))
+        holdout.measure(Recall(), np.ones(N, int))
         with pytest.raises(InvalidArgument, match="no question about columns"):
             holdout.guard.close_rounds()
         holdout.guard.ask("label = 1")

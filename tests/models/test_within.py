@@ -23,7 +23,8 @@ from afresh.planning.choose import plan
 from afresh.receipts import verify
 from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Number, Reading
-from afresh.results.rules import Centre, _correlation_by_sums, _most_correlated, scale_of
+from afresh.results.rules import RULES, scale_of
+from afresh.results.spreads import Centre, most_correlated
 from afresh.statistics.base import Variable
 from afresh.statistics.closer import clipped_width
 from afresh.statistics.spread import _around, _Column
@@ -192,13 +193,13 @@ def test_the_largest_correlation_of_a_box() -> None:
     for _ in range(400):
         scale = 10 ** random.uniform(-4, 0)
         (a, b, c, d), uneven = np.sort(random.random((2, 2)) * scale, axis=1).ravel(), scale * random.random() ** 3
-        said = _most_correlated(Interval(a, b), Interval(c, d), uneven)
+        said = most_correlated(Interval(a, b), Interval(c, d), uneven)
         found = oracle(Interval(a, b), Interval(c, d), uneven)
         assert found <= said + 1e-9
         gaps.append(said - found)
     assert np.quantile(gaps, 0.9) < 0.01  # nine in ten are as good as sharp
-    assert _most_correlated(Interval(0, 1), Interval(0, 1), 0.0) == 1.0
-    assert _most_correlated(Interval(0, 0), Interval(0, 0), 0.0) == 0.0
+    assert most_correlated(Interval(0, 1), Interval(0, 1), 0.0) == 1.0
+    assert most_correlated(Interval(0, 0), Interval(0, 0), 0.0) == 0.0
 
 
 def test_the_rule_on_random_laws() -> None:
@@ -234,7 +235,7 @@ def test_the_rule_on_random_laws() -> None:
             part(float(weights @ (u - w) ** 2 / 4), (0.0, 1.0)),
             part(float(weights @ (u**2 - w**2) / 2), (-0.5, 0.5)),
         ]
-        found = _correlation_by_sums(parts, {"x": [0.0, 1.0], "y": [0.0, 1.0]}, PLAN)
+        found = RULES["correlation by sums"](parts, {"x": [0.0, 1.0], "y": [0.0, 1.0]}, PLAN)
         of_x, of_y = weights @ x, weights @ y
         truth = (
             weights @ ((x - of_x) * (y - of_y)) / math.sqrt((weights @ (x - of_x) ** 2) * (weights @ (y - of_y) ** 2))

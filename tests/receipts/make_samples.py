@@ -1,7 +1,7 @@
 """Write the samples that every later version must verify: `cd tests && python -m receipts.make_samples`.
 
 Run once for a version of the format, never again for the same: the committed files are what is tested. What plans and
-rules may hold grows within a version; `python -m receipts.make_samples later` wrote samples of that.
+rules may hold grows within a version; `python -m receipts.make_samples later` (and `looks`) wrote samples of that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import afresh
-from afresh.statistics import Correlation, Histogram, Quantile, Variance
+from afresh.statistics import Correlation, Covariance, Histogram, Quantile, StandardDeviation, Variance
 
 SAMPLES = Path(__file__).with_name("samples")
 
@@ -96,8 +96,29 @@ def later() -> None:
         (SAMPLES / f"version{receipt['version']}-{name}.json").write_text(json.dumps(receipt, indent=1))
 
 
+def looks() -> None:
+    """Final looks at statistics of rows."""
+    rng = np.random.default_rng(13)
+    x, y = rng.normal(size=(2, 20_000))
+    frame = pd.DataFrame({"x": x, "y": 0.6 * x + 0.8 * y, "group": rng.random(20_000) < 0.4})
+    bounds: Any = {"bounds_x": (-20, 20), "bounds_y": (-20, 20)}
+    with afresh.open(frame, 80, ledger=":memory:", analyst="ann", rounds=20) as guard:
+        guard.measure(Histogram("x", [-20, -1, 1, 20], where="group"))
+        guard.measure(Quantile("x", 0.5, (-2, 2), points=3))
+        guard.measure(Variance("x", (-20, 20)))
+        guard.measure(StandardDeviation("x", (-20, 20), where="group"))
+        guard.measure(Covariance("x", "y", **bounds))
+        guard.measure(Correlation("x", "y", **bounds))
+        guard.measure(Correlation("x", "y", **bounds, within=3))
+        guard.close_rounds()
+        receipt = guard.receipt()
+    (SAMPLES / f"version{receipt['version']}-looks-rounds.json").write_text(json.dumps(receipt, indent=1))
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["later"]:
         later()
+    elif sys.argv[1:] == ["looks"]:
+        looks()
     else:
         main(sys.argv[1:])

@@ -94,9 +94,20 @@ def test_a_final_look_sees_what_every_host_was_asked(hosts: Hosts) -> None:
     for service, bound in zip((hosts.one, hosts.two, hosts.one), (100, 300, 500), strict=True):
         answer = service.post("/v1/datasets/rounds/ask", {"expression": f"x < {bound}"}, token)
         assert answer.status_code == 200, answer.text
+    statistics = (
+        {"kind": "Histogram", "expression": "x", "edges": [0, 500, 1000]},
+        {"kind": "Variance", "expression": "x", "bounds": [0, 1000]},
+    )
+    for statistic in statistics:
+        answer = hosts.one.post("/v1/datasets/rounds/measure", {"statistic": statistic}, token)
+        assert answer.status_code == 200, answer.text
+    told = []
     for service in (hosts.two, hosts.one):
         final = service.post("/v1/datasets/rounds/close_rounds", {}, steward).json()["answers"]
-        assert {each["question"] for each in final} == {"x < 100", "x < 300", "x < 500"}
+        told.append({each["question"]: each["interval"] for each in final})
+        assert len(final) == 3 + 2 + 1
+    assert told[0] == told[1]
+    assert {"x < 100", "x < 300", "x < 500"} < told[0].keys()
 
 
 def test_two_who_divide_at_once_divide_one_after_the_other(hosts: Hosts) -> None:

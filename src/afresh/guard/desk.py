@@ -22,6 +22,7 @@ from afresh.guard.arrange import arranged
 from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.line import Line
 from afresh.guard.path import Path, Reply, Request
+from afresh.guard.remembered import Remembered
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.guard.working import AtWork
@@ -88,7 +89,7 @@ class Desk:
         self.came = ledger.time  # when a question was asked; a service may know this more precisely
         self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # called with all replies, in their thread
         self._at_work = AtWork(self.check_open)
-        self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, the questions a final look can repeat
+        self._remembered = Remembered()  # in rounds, what a final look can repeat
 
     @property
     def rows(self) -> int:
@@ -138,7 +139,7 @@ class Desk:
         with waiting(f"Asking {self.engine.rows:,} rows"):
             self._serve(request)
         if self.plan.mechanism.batch is not None:
-            self._remember(request.asked)
+            self._remembered.asked(request.asked)
         self.watch(request.result)
         return request.result
 
@@ -211,12 +212,6 @@ class Desk:
     def answer_alone(self, request: Request) -> None:
         """Finish a request that `answer_for` left unfinished, or raise the reason why it cannot be."""
         self._at_work.during(partial(self._path.serve, [request]))
-
-    def _remember(self, asked: Sequence[Asked]) -> None:
-        """In rounds, remember the questions that a final look can repeat."""
-        # Only questions fully determined by their digest: a model may by then predict differently under the same name.
-        named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
-        self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
 
     def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
         """Return the questions for the ledger to reserve."""
@@ -322,8 +317,8 @@ class Desk:
 
     def _look_again(self, analyst: str) -> list[Reply]:
         self.engine.check_unchanged()
-        remembered = list(self._asked.values())  # other threads may ask in the meantime
-        if not remembered:
+        repeats = self._remembered.repeats(self.scope)
+        if not repeats:
             raise InvalidArgument(
                 "this process has asked no question about columns to look at again, and closing is final; first "
                 "repeat the questions you want to look at, which is free."
@@ -333,7 +328,7 @@ class Desk:
                 f"closing the rounds ends them for everyone, and {analyst} has only a share of the budget; "
                 "the person who divided the budget can do it."
             )
-        replies = self._path.look_again(remembered, self.scope, analyst)
+        replies = self._path.look_again(repeats, self.scope, analyst)
         self.watch(replies)
         return replies
 
@@ -344,6 +339,8 @@ class Desk:
     def state(self, asked: Sequence[Asked], parts: Sequence[Reading], analyst: str) -> list[Number]:
         """Record what follows from parts released earlier; only what is returned may be reported."""
         stated = self.ledger.state(self.terms, [self.derived(one, parts) for one in asked], analyst)
+        if self.plan.mechanism.batch is not None:
+            self._remembered.stated(asked, parts)
         return [Number(each.value, each.low, each.high) for each in stated]
 
     def tell(self, reply: Reply) -> Answer:

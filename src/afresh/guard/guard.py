@@ -248,12 +248,12 @@ class Guard(show.Shown, Closing):
 
         A question from the first round then gets all rows. Afterwards nobody can ask this dataset anything new.
         Questions asked in another process must first be repeated here, which is free; then call this again. Models are
-        not scored again: one may by now predict differently under the same name. Nor are statistics that combine
-        several answers (histograms, variances, correlations) derived again.
+        not scored again: one may by now predict differently under the same name. Statistics of rows are derived again
+        from the looks at their parts; with public features, only those that take one round.
 
         Returns:
-            An answer for each question about columns, group means included, that was asked through this guard and those
-            that share its data, in order; its interval lies within the first one and holds at once with all others.
+            An answer for each question and statistic about columns that was asked through this guard and those that
+            share its data, in order; its interval lies within the first one and holds at once with all others.
 
         Raises:
             InvalidArgument: The dataset was not opened in rounds, nothing was asked here, or you have only a share.

@@ -6,7 +6,7 @@ one transaction records them. Each caller keeps its own all-or-nothing, its own 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -26,6 +26,7 @@ from afresh.results.rules import derive, met
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.guard.noise import Noise
+    from afresh.guard.remembered import Repeat
     from afresh.guard.scope import Scope
     from afresh.ledger import Entry, Ledger, Spent, Terms
     from afresh.ledger.ledger import Derive, Settle
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
+
+    Dealt = tuple[Asked, list[Reading]]
+    """A question with what was released for it."""
 
 
 class Reply(NamedTuple):
@@ -185,11 +189,11 @@ class Path:
     def _stated(self, request: Request, stored: Mapping[int, Entry]) -> list[Statement]:
         """Return what follows from the answers to a request."""
         readings = [read(stored.get(entry.number, entry)) for entry in _entries(request)]
-        return self.stated(request.asked, readings)
+        return self.stated(_dealt(request.asked, readings))
 
     def _reply(self, request: Request, stored: Mapping[int, Entry], statements: Sequence[Statement], left: int) -> None:
         readings = [read(replace(stored.get(each.number, each), new=each.new)) for each in _entries(request)]
-        request.replies = list(self.replies(request.asked, readings, statements, left, request.scope))
+        request.replies = list(self.replies(list(_dealt(request.asked, readings)), statements, left, request.scope))
 
     def outcomes(
         self, pending: Sequence[Pending], first: Mapping[int, Entry] = {}
@@ -244,28 +248,32 @@ class Path:
                 parts[place] = (guess, *parts[place])
         return [own[0] if len(own) == 1 else own for own in parts]
 
-    def look_again(self, asked: Sequence[Asked], scope: Scope, analyst: str) -> list[Reply]:
-        """Close the rounds, and answer questions once more, each from all rows that are fresh for it."""
+    def look_again(self, repeats: Sequence[Repeat], scope: Scope, analyst: str) -> list[Reply]:
+        """Close the rounds, and answer questions once more, each from all rows that are fresh for it.
+
+        What was derived from their answers is derived again.
+        """
         desk, ledger = self._desk, self._desk.ledger
-        entries = ledger.look_again(desk.terms, {query.digest for one in asked for query in one.queries}, analyst)
+        queries = {query.digest: query for one in repeats for query in one.queries}
+        entries = ledger.look_again(desk.terms, queries.keys(), analyst)
         first = {entry.number: entry for entry in ledger.entries(desk.terms)}
         looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
-        told = [one for one in asked if all(query.digest in looks for query in one.queries)]
-        wanted = [Pending(looks[query.digest], query, scope) for one in told for query in one.queries]
+        found = [(one.asked, one.entries(first, looks)) for one in repeats]
+        told = [(one, parts) for one, parts in found if parts is not None]
 
-        def state(stored: Mapping[int, Entry]) -> list[Statement]:
-            return self.stated(told, [read(stored.get(each.entry.number, each.entry)) for each in wanted])
+        def dealt(stored: Mapping[int, Entry]) -> list[Dealt]:
+            return [(one, [read(stored.get(entry.number, entry)) for entry in parts]) for one, parts in told]
 
-        pending = {each.entry.number: each for each in wanted if each.entry.outcome is None}
-        recorded = ledger.record_many(desk.terms, self.outcomes(list(pending.values()), first), state, analyst)
-        stored = {entry.number: entry for entry in recorded}
-        readings = [read(stored.get(each.entry.number, each.entry)) for each in wanted]
-        return list(self.replies(told, readings, recorded.statements, 0, scope))
+        pending = [Pending(each, queries[name], scope) for name, each in looks.items() if each.outcome is None]
+        recorded = ledger.record_many(
+            desk.terms, self.outcomes(pending, first), lambda stored: self.stated(dealt(stored)), analyst
+        )
+        final = dealt({entry.number: entry for entry in recorded})
+        return list(self.replies(final, recorded.statements, 0, scope))
 
-    def stated(self, asked: Sequence[Asked], readings: Sequence[Reading]) -> list[Statement]:
+    def stated(self, dealt: Iterable[Dealt]) -> list[Statement]:
         """Return what follows from what was released, for questions asked in their own right."""
-        found = _dealt(asked, readings)
-        return [self.derived(one, parts) for one, parts in found if _is_stated(one)]
+        return [self.derived(one, parts) for one, parts in dealt if _is_stated(one)]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """Derive a question's number, by its rule, from what was released for it."""
@@ -276,15 +284,14 @@ class Path:
 
     def replies(
         self,
-        asked: Sequence[Asked],
-        readings: Sequence[Reading],
+        dealt: Sequence[Dealt],
         statements: Sequence[Statement],
         left: int,
         scope: Scope,
     ) -> Iterator[Reply]:
         """Return the reply to each question."""
-        stated, owed = iter(statements), {reading.entry.number for reading in readings if reading.entry.new}
-        for one, parts in _dealt(asked, readings):
+        stated, owed = iter(statements), {part.entry.number for _, parts in dealt for part in parts if part.entry.new}
+        for one, parts in dealt:
             charged = []
             for entry in (part.entry for part in parts):
                 if entry.number in owed:
@@ -338,7 +345,7 @@ def _span(entry: Entry) -> Span | None:
     return None if entry.span is None else Span(*entry.span)
 
 
-def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:
+def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[Dealt]:
     """Pair every question with what was released for it."""
     rest = iter(readings)
     for one in asked:

@@ -11,23 +11,31 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import AimsInGroups
 from afresh.moments import Aim
 from afresh.results.answer import Interval
 from afresh.results.reading import Number, Reading, rescaled
+from afresh.results.spreads import (
+    OUTWARD,
+    SQUARES,
+    Bounds,
+    Parameters,
+    correlation,
+    correlation_by_sums,
+    covariance,
+    deviation,
+    variance,
+)
 
 if TYPE_CHECKING:
     from afresh.planning.plan import Plan
 
-Bounds = tuple[float, float]
-Parameters = Mapping[str, Any]
+Spread = Callable[[Sequence[Number], Parameters], Number]
 Rule = Callable[[Sequence[Reading], Parameters, "Plan"], Number]
 
-OUTWARD = 1e-13  # covers the rounding of about a hundred operations on numbers of order one
-_SQUARES = 1e-14  # covers a dozen
 _NEARLY_ALL = 0.95  # as a share of the bounds
 _IN_95 = 1.96  # standard deviations, for 95 numbers in 100
 
@@ -46,8 +54,8 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
 
     Numbers are clipped to their bounds, so anyone who could choose the bounds could choose an interval.
     """
-    step = 2 if parameters.get("grouped") else 1
-    match rule:
+    step = _step(parameters)
+    match rule.removesuffix(_AGAIN):
         case "within" | "entry" | "improvement":
             return parts[0].entry.bounds
         case "group":
@@ -61,7 +69,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
             return low, high
         case "variance" | "standard deviation":
             reach = _half(parts[0], parameters["bounds"])
-            return 0.0, reach**2 if rule == "variance" else reach
+            return 0.0, reach if rule.startswith("standard") else reach**2
         case "covariance":
             most = _half(parts[0], parameters["x"]) * _half(parts[step], parameters["y"])
             return -most, most
@@ -98,6 +106,11 @@ def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
     if parameters.get("grouped"):
         return [within(pair, parameters) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return [part.own for part in parts]
+
+
+def _step(parameters: Parameters) -> int:
+    """How many parts make a number."""
+    return 2 if parameters.get("grouped") else 1
 
 
 def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | None = None) -> Number:  # noqa: B006 - read only
@@ -217,6 +230,41 @@ def _bin_of_group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) 
     return Number(min(max(value, low), high), low, high)
 
 
+_CENTRES = {"variance": 1, "standard deviation": 1, "covariance": 2, "correlation": 2, "correlation by sums": 2}
+_AGAIN = ", looked at again"
+
+
+def again(rule: str, parameters: Parameters) -> tuple[str, int]:
+    """The rule for a final look at a number, and how many of its parts, the first ones, it takes as they were.
+
+    These are means around whose released values the others were asked. Looks at them follow as the last parts.
+    """
+    centres = _CENTRES.get(rule, 0)
+    return (rule + _AGAIN if centres else rule), centres * _step(parameters)
+
+
+def _spread(rule: Spread) -> Rule:
+    return lambda parts, parameters, plan: rule(_numbers(parts, parameters), parameters)
+
+
+def _spread_again(rule: Spread, centres: int) -> Rule:
+    """From the first answers about the means, looks at the answers around these, and looks at the means.
+
+    The first answer about a mean says what was asked around, the look at it how far from there the mean may be.
+    """
+
+    def derived(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+        found, means = _numbers(parts, parameters), centres * _step(parameters)
+        for one, look in zip(parts[:means], parts[-means:], strict=True):
+            if look.entry.again != one.entry.number:
+                raise InvalidArgument(f"answer {look.entry.number} is not the final look at answer {one.entry.number}")
+        pairs = zip(found[:centres], found[-centres:], strict=True)
+        known = [Number(one.value, look.low, look.high) for one, look in pairs]
+        return rule([*known, *found[centres:-centres]], parameters)
+
+    return derived
+
+
 def _quantile(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
     low, high = parameters["bounds"]
     search = QuantileSearch(low, high, parameters["level"])
@@ -276,95 +324,6 @@ class QuantileSearch:
         return Number(min(max(value, self.low), self.high), self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Centre:
-    """What is known about the mean of a bounded number: x - v is small where the variance is."""
-
-    bounds: Bounds
-    mean: Number
-
-    @property
-    def error(self) -> float:
-        """How far the mean may be from the released value."""
-        return max(self.mean.high - self.mean.value, self.mean.value - self.mean.low)
-
-    @property
-    def reach(self) -> float:
-        """The largest |x - v|."""
-        return max(self.bounds[1] - self.mean.value, self.mean.value - self.bounds[0])
-
-    def variance(self, square: Number) -> Interval:
-        """Var x = E (x - v)^2 - (E x - v)^2, from the answer to E (x - v)^2."""
-        most, slack = ((self.bounds[1] - self.bounds[0]) / 2) ** 2, _SQUARES * self.reach**2
-        return Interval(min(max(square.low - self.error**2 - slack, 0.0), most), min(square.high + slack, most))
-
-
-def _variance(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    mean, square = _numbers(parts, parameters)
-    interval = Centre(tuple(parameters["bounds"]), mean).variance(square)
-    return Number(square.value, interval.low, interval.high)
-
-
-def _deviation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    value, low, high = _variance(parts, parameters, plan)
-    value = min(max(value, low), high)
-    outward = 1 + 1e-15
-    return Number(math.sqrt(value), math.sqrt(low) / outward, math.sqrt(high) * outward)
-
-
-def _covariance(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    first, second, positive, negative = _numbers(parts, parameters)[:4]
-    x, y = Centre(tuple(parameters["x"]), first), Centre(tuple(parameters["y"]), second)
-    # Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w), with the product split into its positive and negative parts.
-    slack = x.error * y.error + _SQUARES * x.reach * y.reach
-    low, high = positive.low - negative.high - slack, positive.high - negative.low + slack
-    return Number(positive.value - negative.value, low, high)
-
-
-def _correlation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    value, low, high = _covariance(parts, parameters, plan)
-    first, second, _, _, *squares = _numbers(parts, parameters)
-    a = Centre(tuple(parameters["x"]), first).variance(squares[0])
-    b = Centre(tuple(parameters["y"]), second).variance(squares[1])
-    roots = [math.sqrt(a.low) * math.sqrt(b.low), math.sqrt(a.high) * math.sqrt(b.high)]
-    if roots[0] == 0:  # there may be no spread at all: then nothing can be said
-        low, high = -1.0, 1.0
-    else:
-        ratios = [
-            math.copysign(1.0, end) if abs(end) >= root else end / root
-            for end, root in itertools.product((low, high), roots)
-        ]
-        low, high = min(ratios) - _SQUARES, max(ratios) + _SQUARES
-    middle = math.sqrt(squares[0].value) * math.sqrt(squares[1].value)
-    return Number(value / middle if middle > 0 else 0.0, low, high)
-
-
-def _correlation_by_sums(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """Section 12: from the mean squares of (u + w)/2 and (u - w)/2, u and w in [-1, 1], and of (u^2 - w^2)/2."""
-    first, second, plus, minus, rest = _numbers(parts, parameters)
-    x, y = Centre(tuple(parameters["x"]), first), Centre(tuple(parameters["y"]), second)
-    e, f = x.error / x.reach, y.error / y.reach
-    off = ((e + f) / 2) ** 2 + _SQUARES
-    a, b = (Interval(max(each.low - off, 0.0), each.high + _SQUARES) for each in (plus, minus))
-    uneven = max(rest.high + f * f / 2, e * e / 2 - rest.low) + _SQUARES
-    low, high = -_most_correlated(b, a, uneven), _most_correlated(a, b, uneven)
-    square = (plus.value + minus.value) ** 2 - rest.value**2
-    value = (plus.value - minus.value) / math.sqrt(square) if square > 0 else 0.0
-    return Number(value, low - OUTWARD, high + OUTWARD)
-
-
-def _most_correlated(a: Interval, b: Interval, uneven: float) -> float:
-    """The largest (A - B)/sqrt((A + B)^2 - D^2) with A and B in these intervals, |D| <= uneven and D^2 <= 4 A B."""
-    if a.high <= b.low:  # at most 0, and least in size for D = 0
-        return (a.high - b.low) / (a.high + b.low) if b.low > 0 else 0.0
-    found = []
-    for most in (max(a.low, b.low), a.high):  # it falls with B; in A it is largest at an end
-        if 4 * most * b.low <= uneven**2:
-            return 1.0
-        found.append((most - b.low) / math.sqrt((most + b.low) ** 2 - uneven**2))
-    return min(max(found), 1.0)
-
-
 def _share(part: Number, rest: Number, weight: float = 1.0) -> Number:
     """a/(a + w b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
 
@@ -373,7 +332,7 @@ def _share(part: Number, rest: Number, weight: float = 1.0) -> Number:
 
     low, high = ratio(part.low, rest.high, 0.0), ratio(part.high, rest.low, 1.0)
     value = ratio(part.value, rest.value, (low + high) / 2)
-    return Number(value, max(low - _SQUARES, 0.0), min(high + _SQUARES, 1.0))
+    return Number(value, max(low - SQUARES, 0.0), min(high + SQUARES, 1.0))
 
 
 def _ratio(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
@@ -426,7 +385,7 @@ def noise_of(
     """
     parameters = parameters or {}
     if rule == "bin" and "bin" in parameters:
-        step, place = (2 if parameters.get("grouped") else 1), int(parameters["bin"])
+        step, place = _step(parameters), int(parameters["bin"])
         bins = parts[step * place : step * (place + 1)]
         return noise_of("within" if step == 2 else None, bins, scale, plan)
     if rule == "bin of group" and "bin" in parameters:
@@ -484,6 +443,13 @@ def _group_noise(parts: Sequence[Reading], plan: Plan, a: float, b: float) -> fl
     return min(math.hypot(ratios[1] - ratios[0], ratios[2] - ratios[0]), 0.5)
 
 
+_SPREADS: Mapping[str, Spread] = {
+    "variance": variance,
+    "standard deviation": deviation,
+    "covariance": covariance,
+    "correlation": correlation,
+    "correlation by sums": correlation_by_sums,
+}
 RULES: Mapping[str, Rule] = {
     "within": within,
     "group": _group,
@@ -491,11 +457,8 @@ RULES: Mapping[str, Rule] = {
     "bin": _bin,
     "bin of group": _bin_of_group,
     "quantile": _quantile,
-    "variance": _variance,
-    "standard deviation": _deviation,
-    "covariance": _covariance,
-    "correlation": _correlation,
-    "correlation by sums": _correlation_by_sums,
+    **{name: _spread(rule) for name, rule in _SPREADS.items()},
+    **{name + _AGAIN: _spread_again(rule, _CENTRES[name]) for name, rule in _SPREADS.items()},
     "ratio": _ratio,
     "calibration error": _calibration,
     "area": _area,

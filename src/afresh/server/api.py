@@ -20,7 +20,7 @@ from afresh.server.repeats import Again
 from afresh.server.schemas import ByName, gives, shows, tells
 from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
-from afresh.wire.arguments import OF_ROWS, to_statistic
+from afresh.wire.arguments import OF_ROWS, to_argument, to_statistic
 from afresh.wire.results import to_json
 from afresh.wire.tables import FORMATS, to_file
 
@@ -183,11 +183,18 @@ async def measured(desk: Desk, served: Served, caller: Caller, document: dict[st
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     statistic = filled_statistic(served, document)
     check_batch(desk, statistic.price)
+
+    def work() -> Any:
+        found = guard.measure(statistic)
+        if guard.desk.plan.mechanism.batch is not None:
+            desk.house.rounds.keep(served.name, to_argument(statistic))
+        return found
+
     return await desk.asking.ask(
         served,
         caller,
         ["measure", document],
-        lambda: guard.measure(statistic),
+        work,
         lambda: statistic.cost(schema),
         lambda found: found.charged,
     )

@@ -244,6 +244,10 @@ class Asker:
         one_each = bool(self.replies) and all(len(reply.parts) == 1 for reply in self.replies)  # each was one claim
         return {} if sample.group is None or self.desk.means_within_groups or one_each else {"grouped": True}
 
+    def put(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Reply]:
+        """The desk's replies to checked questions; all that a statistic asks, it asks here."""
+        return self.desk.answer(asked, self.analyst, later, vector=vector)
+
     def ask(
         self,
         questions: Sequence[dict[str, Any]],
@@ -268,7 +272,7 @@ class Asker:
     def ask_parts(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Number]:
         """Means of checked questions, as parts of what will be stated."""
         parts = [replace(one, own=False) for one in asked]
-        found = self.desk.answer(parts, self.analyst, later, vector=vector)
+        found = self.put(parts, later, vector)
         self.replies += found
         return [reply.number for reply in found]
 

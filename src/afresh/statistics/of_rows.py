@@ -123,7 +123,7 @@ class GroupMeans:
         """Measure all in one scan, each a separate answer."""
         desk, shape = asker.desk, self.coordinates(asker.schema)
         vector = None if shape is None else desk.at_once(*shape)
-        replies = desk.answer(self._asked(asker.schema), asker.analyst, vector=vector)
+        replies = asker.put(self._asked(asker.schema), vector=vector)
         found = [desk.tell(reply) for reply in replies]
         names = [str(category) for category in self.categories]
         return Measures(self.text(asker.schema), dict(zip(names, found, strict=True)))

@@ -21,7 +21,7 @@ from afresh import checks
 from afresh.queries.text import number
 from afresh.results.answer import Answer
 from afresh.results.reading import Number
-from afresh.results.rules import Centre
+from afresh.results.spreads import Centre
 from afresh.statistics.base import (
     Asker,
     OfRows,

@@ -142,7 +142,7 @@ class VectorMean:
         """
         desk = asker.desk
         asked = [self._named(one, each) for one, each in zip(self._asked(asker.schema), self._each, strict=True)]
-        replies = desk.answer(asked, asker.analyst, vector=desk.at_once(BALL, len(asked)))
+        replies = asker.put(asked, vector=desk.at_once(BALL, len(asked)))
         found = [desk.tell(reply) for reply in replies]
         return Measures(self.text(asker.schema), dict(zip(map(str, self.expressions), found, strict=True)))
 
