@@ -309,14 +309,17 @@ def test_a_final_look_at_a_variance_knows_around_what_it_was_asked(guard: afresh
         derived(1, 3, 4)
 
 
-def test_public_features_combine_only_looks_at_the_same_rows(tmp_path: Path) -> None:
-    """A variance has answers from two rounds, whose rows have other features and so other truths."""
+def test_public_features_combine_only_answers_about_the_same_rows(tmp_path: Path) -> None:
+    """A variance would have answers from two rounds, whose rows have other features and so other truths."""
     y = RNG.integers(0, 2, N)
     with afresh.holdout(FRAME[["x"]].to_numpy(), y, questions=50, rounds=5, ledger=tmp_path / "l.sqlite") as holdout:
         guard = holdout.guard
-        guard.measure(Variance("label", (0, 1)))
-        with pytest.raises(InvalidArgument, match="no question about columns"):
-            guard.close_rounds()
+        for within in (None, 3):
+            both = Correlation("label", "x0", (0, 1), (0, 1), within=within)
+            for spread in (Variance("label", (0, 1), within=within), both):
+                with pytest.raises(InvalidArgument, match=r"takes two rounds.*hidden.*Nothing was charged"):
+                    guard.measure(spread)
+        assert guard.budget.spent == 0
         first = several(guard.measure(Histogram("label", [0, 0.5, 1], where="x0 < 1")))
         final = guard.close_rounds()
         assert [answer.question for answer in final] == [answer.question for answer in first]

@@ -248,8 +248,7 @@ class Guard(show.Shown, Closing):
 
         A question from the first round then gets all rows. Afterwards nobody can ask this dataset anything new.
         Questions asked in another process must first be repeated here, which is free; then call this again. Models are
-        not scored again: one may by now predict differently under the same name. Statistics of rows are derived again
-        from the looks at their parts; with public features, only those that take one round.
+        not scored again: one may by now predict differently under the same name. Statistics of rows are derived again.
 
         Returns:
             An answer for each question and statistic about columns that was asked through this guard and those that

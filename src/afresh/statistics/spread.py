@@ -18,6 +18,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, ClassVar
 
 from afresh import checks
+from afresh.errors import InvalidArgument
 from afresh.queries.text import number
 from afresh.results.answer import Answer
 from afresh.results.reading import Number
@@ -84,11 +85,22 @@ def _ask_around_means(
     Either all are charged or none, unless someone else spends the rest of the budget in between. `later` questions
     will be asked after these.
     """
+    _check_one_truth(asker)
     given = sample.variables
     after = [question["expression"] for question in later or []]
     means = asker.ask(_means(sample), where=sample.group, later=[*_expressions(around(_unknown(sample))), *after])
     columns = [_Column(x, Centre(x.bounds, mean)) for x, mean in zip(given, means, strict=True)]
     return columns, asker.ask(around(columns), where=sample.group, later=after)
+
+
+def _check_one_truth(asker: Asker) -> None:
+    """Refuse to combine rounds whose true values differ: those of public features are about each round's own rows."""
+    if asker.desk.plan.mechanism.batch is not None and asker.desk.scope.features == "public":
+        raise InvalidArgument(
+            "with public features every round is about the features of its own rows, and this statistic takes two "
+            'rounds, which cannot be combined; declare features="hidden", or open the dataset without rounds. Nothing '
+            "was charged."
+        )
 
 
 def _means(sample: Sample) -> _Questions:
