@@ -6,20 +6,27 @@ import math
 
 from afresh.mechanisms.base import grid_step
 from afresh.mechanisms.checked import Checked
-from afresh.theory.checked import Checking, plan_checked, plan_open
+from afresh.theory.checked import FOUND, Checking, Constants, plan_checked, plan_open
 
 EXAM_SHARE = 0.5
 """The exam's share of the failure probability: it costs checks 3% of width, and the exam's few questions need it."""
 
 
 def plan_checks(
-    rows: int, questions: int, failure: float, answers: int | None = None, *, exam: float | None = None
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None = None,
+    *,
+    exam: float | None = None,
+    constants: Constants = FOUND,
 ) -> Checked | None:
     """Plan guesses through noise, checked on about half of the rows; None if more answers than questions are wanted."""
     kept = _exam_rows(rows, exam)
     if answers not in (None, questions) or kept is None or rows - kept < 2:
         return None
-    return _of(plan_checked(rows - kept, questions, _for_checks(failure, kept)), rows, failure, kept, opened=False)
+    found = plan_checked(rows - kept, questions, _for_checks(failure, kept), constants)
+    return _of(found, rows, failure, kept, opened=False)
 
 
 def plan_open_rows(

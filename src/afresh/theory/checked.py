@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from afresh.errors import InvalidArgument
 from afresh.theory.exact import Values, lower_limit, upper_limit
@@ -171,52 +171,46 @@ def expected_half_width(
     return (high - low) / 2
 
 
-def plan_checked(rows: int, questions: int, failure: float) -> Checking:
-    """Constants near those that `search_checked` finds, as functions of rows and questions."""
-    noise, guessing, misses, growth, none, passing = _FOUND
-    return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
+class Constants(NamedTuple):
+    """What decides a plan's widths; docs/lab.md says how they were searched."""
+
+    noise: float
+    """The guesser's standard deviation at a mean of one half, in units of (sqrt(k)/n)^(1/2)."""
+    guessing: float
+    """The share of rows that guess."""
+    misses: float
+    """The number of failures to expect by chance."""
+    growth: float
+    """By how much each failure widens later claims."""
+    none: float = 0.7
+    """The weight of no failures."""
+    passing: float = 0.95
+    """The share of a node's alpha that its test gets."""
+    failing: float = 10
+    """The number of failures to expect if there are any: one in k/failing questions, b of section 15."""
+
+
+FOUND = Constants(noise=0.22, guessing=0.6, misses=0.15, growth=0.05)
+
+
+def plan_checked(rows: int, questions: int, failure: float, constants: Constants = FOUND) -> Checking:
+    """Plan with constants near those that `search_checked` finds, as functions of rows and questions."""
+    guess_rows = math.floor(rows * constants.guessing)
+    relative = 4 * constants.noise**2 * math.sqrt(questions) / rows
+    return _plan(guess_rows, rows - guess_rows, questions, failure, relative, constants)
 
 
 def plan_open(guess_rows: int, check_rows: int, questions: int, failure: float) -> Checking:
     """Constants for claims that are exact means of open rows, which the analyst holds; the other rows check."""
-    _, _, misses, growth, none, passing = _FOUND
-    return _constants(guess_rows, check_rows, questions, failure, 0.0, misses, growth, none, passing)
-
-
-# Relative noise, share of guess rows, expected honest failures, growth, weight of none, share of a pass.
-_FOUND = (0.22, 0.6, 0.15, 0.05, 0.7, 0.95)
-_CALM = 10  # one failure in a tenth of the questions, if there are any
+    return _plan(guess_rows, check_rows, questions, failure, 0.0, FOUND)
 
 
 def _plan(
-    rows: int,
-    questions: int,
-    failure: float,
-    guessing: float,
-    noise: float,
-    misses: float,
-    growth: float,
-    none: float,
-    passing: float,
+    guess_rows: int, check_rows: int, questions: int, failure: float, relative: float, constants: Constants
 ) -> Checking:
-    guess_rows = math.floor(rows * guessing)
-    relative = 4 * noise**2 * math.sqrt(questions) / rows
-    return _constants(guess_rows, rows - guess_rows, questions, failure, relative, misses, growth, none, passing)
-
-
-def _constants(
-    guess_rows: int,
-    check_rows: int,
-    questions: int,
-    failure: float,
-    relative: float,
-    misses: float,
-    growth: float,
-    none: float,
-    passing: float,
-) -> Checking:
-    reach = -ndtri(min(misses / (2 * questions), 0.25))
-    calm = max(questions / _CALM, 1.0)
+    reach = -ndtri(min(constants.misses / (2 * questions), 0.25))
+    calm = max(questions / constants.failing, 1.0)
+    growth, none, passing = constants.growth, constants.none, constants.passing
     return Checking(guess_rows, check_rows, questions, failure, relative, reach, growth, none, calm, passing)
 
 
@@ -276,18 +270,15 @@ def search_checked(
     def read(point: Sequence[float]) -> Checking:
         noise, misses, growth = (math.exp(min(max(x, -9.0), 2.0)) for x in point[:3])
         guessing, none, passing = (1 / (1 + math.exp(-min(max(x, -6.0), 6.0))) for x in point[3:])
-        return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
+        return plan_checked(rows, questions, failure, Constants(noise, guessing, misses, growth, none, passing))
 
     def price(point: Sequence[float]) -> float:
         plan = read(point)
         return (1 - attack) * math.log(expected_half_width(plan)) + attack * math.log(attacked_half_width(plan))
 
-    noise, guessing, misses, growth, none, passing = _FOUND
     start = [
-        math.log(noise),
-        math.log(misses),
-        math.log(growth),
-        *(math.log(x / (1 - x)) for x in (guessing, none, passing)),
+        *(math.log(x) for x in (FOUND.noise, FOUND.misses, FOUND.growth)),
+        *(math.log(x / (1 - x)) for x in (FOUND.guessing, FOUND.none, FOUND.passing)),
     ]
     best, _ = minimize_simplex(price, start, tolerance=1e-3, evaluations=evaluations)
     plan = read(best)
