@@ -122,18 +122,11 @@ class Desk:
             if self.plan.mechanism.batch is None:  # it would be paid for, then evaluated on rows that no method expects
                 raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
-        return self._at_work.during(partial(self._answer, asked, analyst, later, rows, exam, vector))
+        made = partial(self._request, asked, analyst, later, rows, exam, vector)
+        return self._at_work.during(partial(self._answer, made))
 
-    def _answer(
-        self,
-        asked: Sequence[Asked],
-        analyst: str,
-        later: int,
-        rows: int | None,
-        exam: bool,
-        vector: Vector | None,
-    ) -> list[Reply]:
-        request = self._request(asked, analyst, later, rows, exam, vector)
+    def _answer(self, made: Callable[[], Request]) -> list[Reply]:
+        request = made()
         if not request.queries:  # asking nothing writes nothing, not even a plan
             return []
         with waiting(f"Asking {self.engine.rows:,} rows"):
