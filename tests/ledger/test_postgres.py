@@ -225,7 +225,7 @@ class TestFailure:
     def test_unrecorded_number_is_not_in_the_error(self, ledger: Ledger, address: str) -> None:
         terms, entry = opened(ledger), ask(ledger)
         with other(address) as connection:  # the server then quotes the row it refuses
-            connection.execute("ALTER TABLE afresh_records ADD CHECK (record NOT LIKE '%0.66%')")
+            connection.execute("ALTER TABLE afresh_records ADD CHECK (record NOT LIKE '%0.666666%')")
         with pytest.raises(LedgerError, match="Nothing was released") as failure:
             ledger.record(terms, entry, result(2 / 3))
         assert_says_nothing_of(failure.value, "0.666666")
