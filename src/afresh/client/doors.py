@@ -75,9 +75,10 @@ class RemoteDoors:
         found: Price = self._desk.ask("price", body)
         return found
 
-    def price_of(self, statistic: Statistic) -> Price:
+    def price_of(self, statistic: Statistic, expected: Mapping[str, Any]) -> Price:
         """The price of a statistic."""
-        found: Price = self._desk.ask("price", {"statistic": to_argument(statistic)})
+        body = {"statistic": to_argument(statistic), **{name: _plain(value) for name, value in expected.items()}}
+        found: Price = self._desk.ask("price", body)
         return found
 
     def measure(self, statistic: Statistic) -> Answer | Measures:

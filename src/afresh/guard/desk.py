@@ -179,7 +179,7 @@ class Desk:
         batch = self.plan.mechanism.batch if rows is None else rows
         return Request(asked, scope, Wish(questions, analyst, later, batch, exam, came or self.came()))
 
-    def hides(self, questions: Iterable[Question]) -> str:
+    def hides(self, questions: Iterable[Question | RowQuestion]) -> str:
         """Say why new questions about numbers are refused, if the plan's noise hides their deviations."""
         number = not self._allow_wide and any(each.levels is None for each in questions)
         return about_numbers(self.plan.mechanism)[0] if number else ""

@@ -56,8 +56,8 @@ class Doors(Protocol):
         """Price a question; `expected` has the other arguments of `Guard.price`."""
         ...
 
-    def price_of(self, statistic: Statistic) -> Price:
-        """Price a statistic."""
+    def price_of(self, statistic: Statistic, expected: Mapping[str, Any]) -> Price:
+        """Price a statistic; `expected` has the mean, share and deviation of `Guard.price`."""
         ...
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
@@ -137,11 +137,11 @@ class LocalDoors:
         (asked,) = self.checked([question])
         return price_of_question(self._desk, self._analyst, asked, **expected)
 
-    def price_of(self, statistic: Statistic) -> Price:
+    def price_of(self, statistic: Statistic, expected: Mapping[str, Any]) -> Price:
         """Price a statistic."""
-        from afresh.guard.pricing import price_of_statistic
+        from afresh.guard.pricing_statistics import Guess, price_of_statistic
 
-        return price_of_statistic(self._desk, self._analyst, statistic)
+        return price_of_statistic(self._desk, self._analyst, statistic, Guess(**expected))
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """Measure a statistic."""

@@ -123,10 +123,10 @@ class Guard(show.Shown, Closing):
         guess: tuple[float, float] | None = None,
         about: float | None = None,
         *,
-        mean: float | None = None,
+        mean: float | Sequence[float] | None = None,
         share: float | None = None,
         exam: int | None = None,
-        deviation: float | None = None,
+        deviation: float | Sequence[float] | None = None,
     ) -> Price:
         """Show what `ask` would charge for the same arguments, and the half-width to expect. Free; reads no rows.
 
@@ -138,10 +138,11 @@ class Guard(show.Shown, Closing):
             precision: As in `ask`.
             guess: As in `ask`.
             about: As in `ask`.
-            mean: The answer you expect; by default the middle of the bounds.
+            mean: The mean you expect, by default the middle of the bounds; of two numbers, one for each.
             share: For a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
             exam: Show the width to expect in the exam instead, as one of this many questions.
-            deviation: The standard deviation you expect of a number, in its own units; by default about the largest.
+            deviation: The standard deviation you expect of a number, in its own units; by default about the largest, or
+                for spreads, correlations and quantiles that of a bell curve which fills the bounds.
 
         Returns:
             The price in answers and in nats, and the half-width to expect.
@@ -151,12 +152,14 @@ class Guard(show.Shown, Closing):
             InvalidArgument: Another argument is wrong.
         """
         self.desk.check_open()
-        if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
-            return self._doors.price_of(expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         arguments["about"] = about
-        expected = {"mean": mean, "share": share, "exam": exam, "deviation": deviation}
-        return self._doors.price({"expression": expression, **arguments}, expected)
+        expected = {"mean": mean, "share": share, "deviation": deviation}
+        if not callable(getattr(expression, "measure", None)) or isinstance(expression, type):
+            return self._doors.price({"expression": expression, **arguments}, {**expected, "exam": exam})
+        if any(each is not None for each in (*arguments.values(), exam)):
+            raise InvalidArgument("with a statistic, price takes no more than mean=, share= and deviation=.")
+        return self._doors.price_of(expression, expected)
 
     def ask_many(self, questions: Iterable[Any]) -> Answers:
         """Answer a list of questions in one scan. All are charged, or none.

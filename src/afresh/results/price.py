@@ -19,13 +19,15 @@ class Price(show.Told):
     charge: float
     """The charge in nats."""
     half_width: float | None
-    """The half-width to expect, in the answer's units: for a histogram or group means, that of each number; None for
-    other statistics, where it depends on the answers. For a group whose share of the rows you do not give, it assumes
-    one half of them: see `half_widths`."""
+    """The half-width to expect, in the answer's units: for a histogram, group means or a vector, that of each number;
+    for other statistics, if numbers have about a bell curve. For a group whose share of the rows you do not give, it
+    assumes one half of them: see `half_widths`. None for a statistic of your own that does not say what it is like."""
     mean: float | None
     """The mean at which this half-width is expected, in the answer's units."""
     left: int
     """The number of answers at full price left before the question is asked."""
+    rounds: int = 0
+    """The number of rounds it takes, each on fresh rows; 0 for methods without rounds."""
     half_widths: dict[float, float] = field(default_factory=dict)
     """The half-width by the group's share of rows, since the size of a group is not known before you pay."""
     ways: Mapping[str, float] = field(default_factory=dict)

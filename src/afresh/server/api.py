@@ -88,11 +88,11 @@ async def price(request: Request, name: str, body: Priced) -> Response:
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     if (body.question is None) == (body.statistic is None):
         raise InvalidArgument("give exactly one of question and statistic.")
+    expected: dict[str, Any] = body.model_dump(include={"mean", "share", "exam", "deviation"})
     if body.question is None:
         statistic = filled_statistic(served, body.statistic)
-        return JSONResponse(to_json(await desk.asking.read(lambda: guard.price(statistic))))
+        return JSONResponse(to_json(await desk.asking.read(lambda: guard.price(statistic, **expected))))
     question = served.dictionary.fill_question(body.question.given(), schema)
-    expected: dict[str, Any] = body.model_dump(include={"mean", "share", "exam", "deviation"})
     found = await desk.asking.read(lambda: guard.price(**question, **expected))
     return JSONResponse(to_json(found))
 

@@ -62,11 +62,11 @@ class Priced(Body):
     statistic: dict[str, Any] | None = Field(
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
-    mean: _Number | None = None
+    mean: _Number | list[_Number] | None = Field(None, description="For a statistic of two numbers, one for each.")
     share: _Number | None = Field(None, description="For a group, the share of rows you expect in it.")
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
-    deviation: _Number | None = Field(
-        None, description="For a number, the standard deviation you expect, where noise follows it."
+    deviation: _Number | list[_Number] | None = Field(
+        None, description="For a number, the standard deviation you expect; for two, one for each."
     )
 
 

@@ -158,6 +158,43 @@ class OfAlike(Protocol):
 
 
 @runtime_checkable
+class OfNumbers(Protocol):
+    """A statistic of one or two numbers of each row, which can be tried on made-up ones."""
+
+    @property
+    def where(self) -> str | None:
+        """Its own condition, in SQL."""
+        ...
+
+    @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """The bounds of each number."""
+        ...
+
+    def group(self, schema: Schema) -> str | None:
+        """The rows it is about, in SQL; None for all.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            A condition.
+        """
+        ...
+
+    def of(self, *numbers: str) -> Statistic:
+        """The same statistic of other numbers, over all rows.
+
+        Args:
+            *numbers: One for each of its own, in SQL.
+
+        Returns:
+            A statistic that costs no less.
+        """
+        ...
+
+
+@runtime_checkable
 class AtOnce(Protocol):
     """A statistic whose means can be released at once, if the method does that for less."""
 
@@ -203,7 +240,18 @@ class OfRows(ABC):
 
     def cost(self, schema: Schema) -> int:
         """The same for data with these columns: one answer per mean if all rows count."""
-        return self._means * (1 if self._sample(schema).group is None else 2)
+        return self._means * (1 if self.group(schema) is None else 2)
+
+    def group(self, schema: Schema) -> str | None:
+        """The rows it is about, in SQL; None for all of them.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            A condition: its own, and that all of its numbers are there.
+        """
+        return self._sample(schema).group
 
 
 def grouped(where: str | None, *missing: float | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from afresh import checks
 from afresh.errors import BudgetExhausted
@@ -51,6 +51,23 @@ class Quantile(OfRows):
     @property
     def _grouped(self) -> bool:
         return grouped(self.where, self.missing)
+
+    @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """Its bounds."""
+        return (self.bounds,)
+
+    def of(self, *numbers: str) -> Quantile:
+        """The same of another number, over all rows.
+
+        Args:
+            *numbers: The number, in SQL.
+
+        Returns:
+            A statistic with the same bounds and points.
+        """
+        (expression,) = numbers
+        return replace(self, expression=expression, where=None, missing=self.bounds[0])
 
     def _sample(self, schema: Schema) -> Sample:
         given = variable(self.expression, self.bounds, self.missing, schema)

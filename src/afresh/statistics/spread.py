@@ -210,6 +210,23 @@ class Variance(OfRows):
     def _grouped(self) -> bool:
         return grouped(self.where, self.missing)
 
+    @property
+    def ranges(self) -> tuple[_Bounds, ...]:
+        """Its bounds."""
+        return (self.bounds,)
+
+    def of(self, *numbers: str) -> Variance:
+        """The same of another number, over all rows.
+
+        Args:
+            *numbers: The number, in SQL.
+
+        Returns:
+            A statistic with the same bounds.
+        """
+        (expression,) = numbers
+        return replace(self, expression=expression, where=None, missing=self.bounds[0])
+
     def _sample(self, schema: Schema) -> Sample:
         given = _squared(self.expression, self.bounds, self.missing, schema)
         return Sample((given,), check_where(self.where, schema))
@@ -296,6 +313,23 @@ class Covariance(OfRows):
     @property
     def _grouped(self) -> bool:
         return grouped(self.where, self.missing_x, self.missing_y)
+
+    @property
+    def ranges(self) -> tuple[_Bounds, ...]:
+        """The bounds of both numbers."""
+        return self.bounds_x, self.bounds_y
+
+    def of(self, *numbers: str) -> Covariance:
+        """The same of two other numbers, over all rows.
+
+        Args:
+            *numbers: Both numbers, in SQL.
+
+        Returns:
+            A statistic with the same bounds.
+        """
+        x, y = numbers
+        return replace(self, x=x, y=y, where=None, missing_x=self.bounds_x[0], missing_y=self.bounds_y[0])
 
     def _sample(self, schema: Schema) -> Sample:
         x = _squared(self.x, self.bounds_x, self.missing_x, schema)

@@ -9,7 +9,7 @@ from afresh import checks
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
-from afresh.statistics.base import Asker, Measures, Schema, Shape
+from afresh.statistics.base import Asker, Like, Measures, Schema, Shape
 
 BALL = "ball"  # the shape of a vector that lies in a ball, on every row
 _FAR = 1e6  # radii from the center; anything farther away is first moved there, coordinate by coordinate
@@ -96,6 +96,17 @@ class VectorMean:
             Its kind and its size.
         """
         return Shape(BALL, len(self.expressions))
+
+    def like(self, schema: Schema) -> Like:
+        """The first of the numbers, in the middle of the ball.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The question, and what to expect of it.
+        """
+        return Like(self._asked(schema)[0], None, None)
 
     @property
     def _each(self) -> list[str]:
