@@ -2,7 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 HEAVY = [
@@ -44,3 +49,33 @@ def test_a_plan_waits_for_neither_numpy_nor_pydantic() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "1,000 questions about 100,000 rows" in ran
     assert [name for name in ("numpy", "pydantic", "scipy", "rich", "duckdb") if name in ran.split()] == []
+
+
+OPENED = """
+import sys
+import polars, pyarrow.parquet
+import afresh
+
+*files, parquet = sys.argv[1:]
+for data in (*files, parquet, pyarrow.parquet.ParquetFile(parquet).read(), polars.read_parquet(parquet)):
+    for options in ({"method": "stabilized"}, {"open": 0.5}):
+        with afresh.open(data, 10, ledger=":memory:", **options) as guard:
+            guard.ask("country = 'CH'")
+            guard.ask("amount > 2")
+            if "open" in options:
+                guard.open_rows("arrow")
+        print(type(data), options, "pandas" in sys.modules)
+"""
+
+
+def test_nobody_waits_for_pandas_unless_rows_come_in_its_frames(tmp_path: Path) -> None:
+    """It takes longer to import than most questions take, and its objects make Python's collections longer."""
+    rows = pa.table({"country": ["CH", "DE", "a longer name"] * 1000, "amount": [1.5, 2.5, None] * 1000})
+    files = [str(tmp_path / name) for name in ("rows.csv", "rows.duckdb", "rows.parquet")]
+    pyarrow.csv.write_csv(rows, files[0])
+    pyarrow.parquet.write_table(rows, files[2])
+    with duckdb.connect(files[1]) as connection:
+        connection.sql("CREATE TABLE data AS SELECT * FROM rows")
+    ran = subprocess.run([sys.executable, "-c", OPENED, *files], capture_output=True, text=True, check=True).stdout
+    assert len(ran.splitlines()) == 10
+    assert "True" not in ran, ran

@@ -122,11 +122,14 @@ class Desk:
             if self.plan.mechanism.batch is None:  # it would be paid for, then evaluated on rows that no method expects
                 raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
-        made = partial(self._request, asked, analyst, later, rows, exam, vector)
-        return self._at_work.during(partial(self._answer, made))
+        this = object()
+        try:  # as in `during`, which would make more objects for each of many callers who wait
+            self._at_work.begin(this)
+            return self._answer(self._request(asked, analyst, later, rows, exam, vector))
+        finally:
+            self._at_work.calls.pop(this, None)
 
-    def _answer(self, made: Callable[[], Request]) -> list[Reply]:
-        request = made()
+    def _answer(self, request: Request) -> list[Reply]:
         if not request.queries:  # asking nothing writes nothing, not even a plan
             return []
         with waiting(f"Asking {self.engine.rows:,} rows"):

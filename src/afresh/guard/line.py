@@ -26,6 +26,9 @@ Why this is safe:
 - **An interrupted server harms nobody.** Callers it had taken but not finished go back into line. Bells are only
   hints: waiting callers check again after a while even if none rang, and the holder of the right always serves itself,
   in line or not.
+- **Callers leave one after the other.** Woken all at once, they would all compete for Python's lock. So each wakes the
+  next when it leaves, also if it is interrupted; one who left before it knew whom to wake is passed over. If a bell is
+  lost all the same, the others check for themselves.
 - **A caller interrupted while waiting** leaves a place that is marked `left` and skipped. If it was taken just before,
   its question is paid for and answered like any other, and asking again is free.
 - **One thread may stand for several callers**, as in a service, which has better uses for threads than waiting: each
@@ -74,6 +77,12 @@ class _Place(Generic[Request]):
         self.request, self.bell, self.thread = request, bell, get_ident()
         self.leaves = leaves  # whether its thread leaves as soon as it is finished
         self.over = self.alone = self.left = False
+        self.after: _Place[Request] | None = None  # whom to wake when leaving
+
+    def pass_on(self) -> None:
+        """Wake the next of those who were served together."""
+        if (after := self.after) is not None:
+            after.bell.put(None)
 
     @property
     def waits(self) -> bool:
@@ -123,9 +132,11 @@ class Line(Generic[Request]):
                 else:
                     self._listen(place)
             if place.alone:
+                place.pass_on()
                 self._serve([request])
         finally:
             place.over = True
+            place.pass_on()
             if place.waits:  # this caller was interrupted, and may have been called to serve
                 place.left = True
                 self._call_next()
@@ -179,12 +190,23 @@ class Line(Generic[Request]):
             self._leaving = [ref(place) for place in served] if len(served) >= _CROWD else []
         finally:
             first.over = True
-            for place in group:
-                if place is not first:
-                    if place.waits:  # this server was interrupted
-                        self._waiting.append(place)
-                    place.bell.put(None)
+            self._wake([place for place in group if place is not first])
             self._call_next()
+
+    def _wake(self, group: Sequence[_Place[Request]]) -> None:
+        """Wake those who were served: the first one, who wakes the next when it leaves, and so on."""
+        self._waiting.extend([place for place in group if place.waits])  # if this server was interrupted
+        after: _Place[Request] | None = None
+        for place in reversed(group):
+            if not place.leaves:  # its thread stands for others, too
+                place.bell.put(None)
+                continue
+            place.after = after
+            if place.over:  # it may have left before it knew whom to wake
+                place.pass_on()
+            after = place
+        if after is not None:
+            after.bell.put(None)
 
     def _see_off(self) -> None:
         """Let the callers of the last group leave with their answers, and those who ask again at once arrive."""

@@ -25,6 +25,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from afresh.engines import arrow
 from afresh.engines.sql.duckdb import quote_text
 from afresh.moments import Span
 
@@ -71,9 +72,8 @@ class Deal:
         """The same as an Arrow table of rows and places, for a join."""
         import pyarrow as pa
 
-        return pa.table(
-            {"r": np.arange(len(self.places)) if self.numbers is None else self.numbers, "place": self.places}
-        )
+        numbers = np.arange(len(self.places)) if self.numbers is None else self.numbers
+        return pa.table({"r": arrow.over(numbers), "place": arrow.over(self.places)})
 
 
 def deal_rows(hashes: NDArray[np.uint64], numbers: NDArray[np.int64] | None, seed: str, fetch: Fetch) -> Deal:

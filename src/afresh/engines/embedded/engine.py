@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
+from afresh.engines import arrow
 from afresh.engines.embedded.scratch import Scratch
 from afresh.engines.embedded.sources import Recall, Source, interruptible, largest_group, open_source
 from afresh.engines.embedded.stored import count_stored
@@ -159,7 +160,7 @@ class EmbeddedEngine(SqlEngine):
         """Some of the shuffled rows as an Arrow table, in the order of the data."""
         source = self._source
         if source.held is not None:
-            return source.held.take(self.deal.rows_in(span))
+            return source.held.take(arrow.over(self.deal.rows_in(span)))
         rows, place, deal = self._placed
         hidden = "" if source.row == "rowid" else f" EXCLUDE ({source.row})"
         sql = f"SELECT d.*{hidden} FROM {rows} WHERE {_inside(place, [span])} ORDER BY d.{source.row}"

@@ -402,7 +402,7 @@ def _in_pieces(reader: Any, rows: int, size: int) -> Any:
     import pyarrow as pa
 
     pool = pa.system_memory_pool()  # the default one rounds sizes up
-    room, pieces, left = _Room(size), [], reader.schema.empty_table()
+    room, pieces, left = _Room(size), [], pa.Table.from_batches([], reader.schema)
     for batch in reader:
         left = pa.concat_tables([left, pa.Table.from_batches([batch])])
         while len(left) >= rows:

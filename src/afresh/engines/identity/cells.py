@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.engines import arrow
+
 if TYPE_CHECKING:
     from pyarrow import Array
 
@@ -233,7 +235,7 @@ class Texts:
 
     def take(self, places: NDArray[np.int64]) -> Texts:
         """Return the texts at these places."""
-        return Texts(self._array.take(places))
+        return Texts(self._array.take(arrow.over(places)))
 
     def bytes(self, place: int) -> bytes:
         """Return the bytes of one text."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from afresh.engines import arrow
 from afresh.engines.identity.cells import Words
 from afresh.engines.identity.hasher import Hasher, joined
 from afresh.engines.identity.records import Sums, counts
@@ -90,7 +91,7 @@ def hash_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: in
     for batch in batches:
         if batch.num_columns > many:
             numbers = np.zeros(rows, np.int64) if numbers is None else numbers
-            found = np.asarray(batch.column(many))
+            found = arrow.whole_numbers(batch.column(many))
             numbers[done : done + len(found)] = found[: max(rows - done, 0)]
         for part in hasher.row_hashes(batch.select(range(many))):
             hashes[done : done + len(part)] = part[: max(rows - done, 0)]  # more rows than were counted have no place
