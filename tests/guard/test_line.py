@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -39,7 +40,7 @@ class Served:
         self.groups: list[int] = []
         self.within: list[int] = []
         self.line: Line[Request] = Line(self.serve, lambda: None)
-        self.holder = Holder()
+        self.holder, self.seconds = Holder(), 0.0
         self.line._baton = {"holder": self.holder}
 
     def serve(self, requests: list[Request]) -> None:
@@ -48,6 +49,8 @@ class Served:
             assert len(self.within) == 1, "two serve at once"
         try:
             self.groups.append(len(requests))
+            if self.seconds:
+                time.sleep(self.seconds)
             for request in requests:
                 if request.bad:
                     raise ValueError("this one is bad")
@@ -257,20 +260,27 @@ def _is_sound(served: Served, other: threading.Thread, when: str) -> None:
     assert last.finished, when
 
 
-def test_many_threads_with_many_requests_each() -> None:
+@pytest.mark.parametrize("failing", [False, True])
+def test_no_bell_is_lost_among_many_threads_with_many_requests_each(
+    failing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would check for himself before the test ends."""
+    monkeypatch.setattr(lines, "_PATIENCE", 600)
     served = Served()
-    served.holder.over = True
+    served.holder.over, served.seconds = True, 0.0005
 
     def work() -> None:
-        for _ in range(200):
-            request = Request()
-            served.line.stand(request)
-            assert request.finished
+        for number in range(200):
+            request = Request(bad=failing and number % 7 == 0)
+            with suppress(ValueError):
+                served.line.stand(request)
+            assert request.finished != request.bad
 
     with ThreadPoolExecutor(16) as pool:
         for each in [pool.submit(work) for _ in range(16)]:
             each.result(60)
-    assert sum(served.groups) == 16 * 200
+    assert max(served.groups) > 8
+    assert failing or sum(served.groups) == 16 * 200
 
 
 def test_one_thread_stands_for_several_together_with_others() -> None:
