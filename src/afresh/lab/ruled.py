@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from afresh.boards.order import Constraints, Order
 from afresh.boards.pairing import round_pairs
 from afresh.boards.rules import AGAINST
-from afresh.lab.claiming import Talk, difference_of
 from afresh.lab.climbing import FAILURE, Bits, World, entered, world
 from afresh.lab.coverage import clopper_pearson, markdown
+from afresh.lab.symbols import Talk
 from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.rounds import Rounds, make_rounds
 from afresh.mechanisms.tasks import Claim
@@ -116,7 +116,7 @@ def _week(m: Rounds, of: World, own: slice, models: Sequence[Bits], new: int) ->
         graph.score(place, *m.interval(released, levels=2))
     for i, j in round_pairs(new, len(models) - new, ANSWERS // WEEKS, ANSWERS // WEEKS, AGAINST):
         better, worse = int((wrong[i] & ~wrong[j]).sum()), int((wrong[j] & ~wrong[i]).sum())
-        low, high = m.interval(m.release(difference_of(m.batch, better, worse), 0.0), levels=3)
+        low, high = m.interval(m.release(_difference_of(m.batch, better, worse), 0.0), levels=3)
         graph.difference(i, j, 2 * low - 1, 2 * high - 1)
     return values, graph.solve()
 
@@ -135,7 +135,7 @@ def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tu
         last = place == entries - 1
         mine = _vote(of, guesses, said) if last else entered(of, rng, climbs=place % 3 == 0)
         wrong, theirs = mine[own] != of.labels[own], leader[own] != of.labels[own]
-        gain = difference_of(m.guarded, int((theirs & ~wrong).sum()), int((wrong & ~theirs).sum()))
+        gain = _difference_of(m.guarded, int((theirs & ~wrong).sum()), int((wrong & ~theirs).sum()))
         passed = bool(talk.ask(gain, Claim(0.5, 1.0, expected=False), levels=3)["passed"])
         if not last and place % 3 == 0:
             guesses.append(mine[of.coins])
@@ -146,6 +146,12 @@ def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tu
             climbed |= last
             leader, accepted = mine, accepted + 1
     return float(false), 0.0, accepted * (accepted - 1) / 2, accepted * (accepted - 1) / 2, float(climbed)
+
+
+def _difference_of(n: int, better: int, worse: int) -> Moments:
+    """The moments of (d + 1)/2, with d = 1 on so many rows and -1 on so many others."""
+    halves = n - better - worse
+    return Moments(n, better + halves / 2, better + halves / 4)
 
 
 def _vote(of: World, guesses: Sequence[Bits], said: Sequence[float]) -> Bits:
