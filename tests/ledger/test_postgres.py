@@ -89,7 +89,18 @@ class TestTables:
             assert ask(ledger, "price > 5 AND unit = '€'").number == 1
             assert ledger.entries(opened(ledger))[0].text == "price > 5 AND unit = '€'"
 
-    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_without_checkpoints_get_a_table_for_them_and_keep_their_chains(self, ledger: Ledger, address: str) -> None:
+        """Layout 1."""
+        before = ask(ledger)
+        with other(address) as connection:
+            connection.execute("DROP TABLE afresh_checkpoints; UPDATE afresh_layout SET version = 1")
+        with closing(open_ledger(address)) as again, closing(open_ledger(address)) as another:
+            assert [each.digest for each in another.entries(opened(another))] == [before.digest]
+            assert ask(again, "b").number == 2
+        with other(address) as connection:
+            assert connection.execute("SELECT version FROM afresh_layout").fetchone() == (2,)
+
+    @pytest.mark.parametrize("version", [0, 3])
     def test_of_another_layout_are_not_touched(self, ledger: Ledger, address: str, version: int) -> None:
         with other(address) as connection:
             connection.execute("UPDATE afresh_layout SET version = %s", (version,))

@@ -17,6 +17,7 @@ import pytest
 
 from afresh.errors import LedgerError
 from afresh.ledger import Ledger, Outside, open_ledger
+from afresh.ledger.known import plain
 from afresh.ledger.sqlite import SqliteJournal
 from ledger.asking import ask, opened, question, released, result
 from ledger.leaks import assert_says_nothing_of
@@ -128,7 +129,21 @@ class TestFile:
         linked.close()
         ledger.close()
 
-    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_without_checkpoints_gets_a_table_for_them_and_keeps_its_chains(self, path: Path) -> None:
+        """Layout 1."""
+        with closing(open_ledger(path)) as ledger:
+            before = ask(ledger)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE afresh_checkpoints")
+            other.execute("PRAGMA user_version = 1")
+        with closing(open_ledger(path)) as ledger, closing(open_ledger(path)) as another:
+            assert [each.digest for each in another.entries(opened(another))] == [before.digest]
+            assert ask(ledger, "b").number == 2
+            opened(ledger, plain("other rows", 7))  # which looks for damage
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute("PRAGMA user_version").fetchone() == (2,)
+
+    @pytest.mark.parametrize("version", [0, 3])
     def test_is_not_rewritten_when_it_has_another_layout(self, path: Path, version: int) -> None:
         open_ledger(path).close()
         with closing(sqlite3.connect(path)) as other:

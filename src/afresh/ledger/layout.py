@@ -7,8 +7,15 @@ import sqlite3
 from afresh.errors import LedgerError
 
 VERSION = 2
+_BEFORE_CHECKPOINTS = 1
 APPLICATION = 0x61667268  # "afrh", in the file's header: distinguishes a ledger from any other SQLite file
 
+_CHECKPOINTS = """CREATE TABLE afresh_checkpoints (
+        guard INTEGER PRIMARY KEY,
+        length INTEGER NOT NULL,
+        head TEXT NOT NULL,
+        hash TEXT NOT NULL
+    )"""
 _TABLES = [
     """CREATE TABLE afresh_guards (
         id INTEGER PRIMARY KEY,
@@ -23,12 +30,7 @@ _TABLES = [
         hash TEXT NOT NULL,
         PRIMARY KEY (guard, place)
     ) WITHOUT ROWID""",
-    """CREATE TABLE afresh_checkpoints (
-        guard INTEGER PRIMARY KEY,
-        length INTEGER NOT NULL,
-        head TEXT NOT NULL,
-        hash TEXT NOT NULL
-    )""",
+    _CHECKPOINTS,
 ]
 # The code never attempts any of this; the triggers are for people who open the file with other tools.
 _APPEND_ONLY = [
@@ -46,27 +48,45 @@ _STATEMENTS = [*_TABLES, *_APPEND_ONLY]
 
 
 def check(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse a file whose layout is not the current one. Writes nothing."""
+    """Refuse a file whose layout is neither the current one nor one that `upgrade` knows. Writes nothing."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
         raise LedgerError(
             f"{where} is an SQLite database but not a ledger, and was left unchanged; choose another path"
         )
-    if found != VERSION:
+    if found not in (_BEFORE_CHECKPOINTS, VERSION):
         raise LedgerError(
             f"the ledger {where} has layout {found}, but this afresh knows layout {VERSION}; use the afresh that "
             "wrote it"
         )
 
 
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Add what an earlier layout lacks; the chains stay as they are. For a transaction that writes."""
+    if is_old(connection):  # no other process was faster
+        connection.execute(_CHECKPOINTS)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_old(connection: sqlite3.Connection) -> bool:
+    """Return whether a ledger has an earlier layout."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(found == _BEFORE_CHECKPOINTS)
+
+
 def check_health(connection: sqlite3.Connection) -> None:
     """Refuse a file with any damage that SQLite or the tables can show: a guard it hides would be made again."""
-    found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
+    found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
     (checked,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     orphans = connection.execute("PRAGMA foreign_key_check").fetchone()
     (count, last) = connection.execute("SELECT count(*), coalesce(max(id), 0) FROM afresh_guards").fetchone()
-    if checked != "ok" or orphans is not None or count != last or [sql for (sql,) in found] != _STATEMENTS:
+    if (
+        checked != "ok"
+        or orphans is not None
+        or count != last
+        or sorted(sql for (sql,) in found) != sorted(_STATEMENTS)
+    ):
         raise LedgerError(
             "the ledger is damaged, so it is unknown whether your rows already have a guard; restore it from a copy. A "
             "new ledger would forget what was spent"

@@ -16,14 +16,23 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
+_BEFORE_CHECKPOINTS = 1
 LAYOUT = 2  # the same numbers as in SQLite, so one number means one layout
 _LARGEST = 2**63 - 1
 _REFUSED = "AF001"  # the error code with which the functions of `analysts.sql` refuse
 _CREATING = 0x61667268  # the advisory lock for creating tables or guards
 
-_TABLES = """
+_CHECKPOINTS = """
+CREATE TABLE afresh_checkpoints (
+    guard bigint PRIMARY KEY,
+    length bigint NOT NULL,
+    head text NOT NULL,
+    hash text NOT NULL
+);
+"""
+_TABLES = f"""
 CREATE TABLE afresh_layout (version integer NOT NULL);
-INSERT INTO afresh_layout VALUES (2);
+INSERT INTO afresh_layout VALUES ({LAYOUT});
 CREATE TABLE afresh_guards (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     seed text NOT NULL,
@@ -37,12 +46,7 @@ CREATE TABLE afresh_records (
     hash text NOT NULL,
     PRIMARY KEY (guard, place)
 );
-CREATE TABLE afresh_checkpoints (
-    guard bigint PRIMARY KEY,
-    length bigint NOT NULL,
-    head text NOT NULL,
-    hash text NOT NULL
-);
+{_CHECKPOINTS}
 CREATE FUNCTION afresh_refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$;
 CREATE TRIGGER afresh_records_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_records
@@ -259,11 +263,14 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             f"idle_in_transaction_session_timeout = {max(milliseconds, 1000)}",  # a frozen process must let go
         ):
             connection.execute(f"SET {setting}")
-        if self._layout(connection) is None:
+        if self._layout(connection) != LAYOUT:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
-                if self._layout(connection) is None:  # no other process was faster
-                    connection.execute(_TABLES)
+                match self._layout(connection):  # unless another process was faster
+                    case None:
+                        connection.execute(_TABLES)
+                    case found if found == _BEFORE_CHECKPOINTS:  # the chains stay as they are
+                        connection.execute(f"{_CHECKPOINTS} UPDATE afresh_layout SET version = {LAYOUT}")
         row = connection.execute(
             "SELECT NOT has_table_privilege('afresh_records', 'INSERT') AND coalesce(has_function_privilege("
             "to_regprocedure('afresh_append(bigint, bigint, text[], text[])'), 'EXECUTE'), false)"
@@ -277,7 +284,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             return None
         row = connection.execute("SELECT version FROM afresh_layout").fetchone()
         found = int(row[0]) if row else 0
-        if found != LAYOUT:
+        if found not in (_BEFORE_CHECKPOINTS, LAYOUT):
             raise LedgerError(
                 f"the ledger {self.name} has layout {found}, but this afresh knows layout {LAYOUT}; "
                 "use the afresh that wrote it"

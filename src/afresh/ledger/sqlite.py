@@ -185,6 +185,10 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             )
         for pragma in ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        if layout.is_old(connection):
+            self._patiently(connection, "BEGIN IMMEDIATE")
+            layout.upgrade(connection)
+            connection.execute("COMMIT")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
         return self._patiently(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
