@@ -83,7 +83,7 @@ class Desk:
         self.closed, self._process = False, os.getpid()
         self._owns_ledger = owns_ledger
         self._path = Path(self, draw)
-        self._line = Line(self._path.serve, self._check_process)
+        self._line = Line(self._serve_shown, self._check_process)
         self.kind = "pandas"  # the kind of frame that open rows are returned as
         self.hidden: frozenset[str] = frozenset()  # columns that the service hides from analysts
         self.came = ledger.time  # when a question was asked; a service may know this more precisely
@@ -132,8 +132,7 @@ class Desk:
     def _answer(self, request: Request) -> list[Reply]:
         if not request.queries:  # asking nothing writes nothing, not even a plan
             return []
-        with waiting(f"Asking {self.engine.rows:,} rows"):
-            self._serve(request)
+        self._serve(request)
         if self.plan.mechanism.batch is not None:
             self._remembered.asked(request.asked)
         self.watch(request.result)
@@ -190,10 +189,15 @@ class Desk:
     def _serve(self, request: Request) -> None:
         """Serve a request together with those of other current callers, if nothing prevents that."""
         if request.apart:
-            self._path.serve([request])
+            self._serve_shown([request])
         # While others are being served, whose rows were checked just now, earlier answers need not wait for them.
         elif not (self._line.busy and self._path.repeat(request)):
             self._line.stand(request)
+
+    def _serve_shown(self, requests: Sequence[Request]) -> None:
+        """Serve requests, and show it if that takes long; not in each thread that waits for it."""
+        with waiting(f"Asking {self.engine.rows:,} rows"):
+            self._path.serve(requests)
 
     def prepared(self, asked: Sequence[Asked], analyst: str, came: datetime) -> Request | None:
         """Return a request for one thread to answer with others; None if it needs `answer`, as repeats do."""

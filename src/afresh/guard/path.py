@@ -168,8 +168,7 @@ class Path:
         if not waiting:
             return
         # Paid stays paid if the engine fails, whatever the rows; asking again completes it.
-        pending = {one.entry.number: one for each in reversed(waiting) for one in reversed(each.pending)}
-        outcomes = self.outcomes([pending[number] for number in sorted(pending)])
+        outcomes = self.outcomes(_in_order(waiting))
         callers = [(self._deriving(each), each.wish.analyst) for each in waiting]
         found = self._desk.ledger.record_each(self._desk.terms, outcomes, callers)
         stored = {entry.number: entry for entry in found[0]}  # each has all entries
@@ -328,6 +327,12 @@ def _quietly(settle: Settle, earlier: Sequence[Released]) -> Outcome:
     """Settle an outcome later, whatever error handling the process has set in numpy."""
     with np.errstate(all="ignore"):
         return settle(earlier)
+
+
+def _in_order(requests: Sequence[Request]) -> list[Pending]:
+    """Return what is pending, by number; of two requests that wait for one question, the first one's."""
+    found = {one.entry.number: one for each in reversed(requests) for one in reversed(each.pending)}
+    return [found[number] for number in sorted(found)]
 
 
 def _entries(request: Request) -> Entries:

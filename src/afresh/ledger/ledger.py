@@ -274,7 +274,11 @@ class Ledger:
             write(records)
             spent = account.purse.spent_by(analyst for _, analyst in callers)
         entries = [stored[entry.number] for entry, _ in outcomes]
-        return [Entries(entries, spent[analyst], own) for (_, analyst), own in zip(callers, told, strict=True)]
+        alike = {each: Entries(entries, each) for each in set(spent.values())}  # for all for whom nothing was stated
+        return [
+            Entries(entries, spent[analyst], own) if own else alike[spent[analyst]]
+            for (_, analyst), own in zip(callers, told, strict=True)
+        ]
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
         """Record numbers that follow from answers; return what is stored, the only thing that may be released.
