@@ -314,7 +314,7 @@ def lines(
         repeats: The number of conversations of each, at each confidence.
         progress: Called with the number of conversations that were finished since the last call.
 
-    Yields:
+    Returns:
         A tuple under `HEADER` for each.
     """
     for cell in wanted:
