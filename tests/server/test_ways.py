@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import afresh
-from afresh import errors, learn
+from afresh import errors, learn, statistics
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout
 from afresh.wire.results import RESULTS, from_json, to_json
@@ -145,6 +145,12 @@ def with_deviations(guard: Guard) -> Iterator[Callable[[], Any]]:
     question: dict[str, Any] = {"expression": "y", "bounds": (-4, 4), "missing": 0}
     yield lambda: guard.price(**question, deviation=1)
     yield lambda: guard.price(**question, deviation=-1)
+    spread = statistics.StandardDeviation("y", (-4, 4), missing=0)
+    both = statistics.Correlation("x", "y", (-4, 4), (-4, 4), where="label", within=3)
+    yield lambda: guard.price(spread, mean=0, deviation=1)
+    yield lambda: guard.price(both, mean=(0, 0), deviation=[1, 0.5], share=0.5)
+    yield lambda: guard.price(both, deviation=(1, 2, 3))
+    yield lambda: guard.price(spread, exam=2)
     yield lambda: guard.ask(**question)
     yield lambda: guard.plan
 
