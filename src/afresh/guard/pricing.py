@@ -136,9 +136,10 @@ def in_words(
     costs = f"Costs {most}{answers_in_words(answers)}{nats}"
     if desk.plan.expected is not None and not short:
         return f"{costs}; the budget never runs out."
-    left, batch = f"{desk.left(analyst):,}", desk.plan.mechanism.batch
+    left, batch = desk.left(analyst), desk.plan.mechanism.batch
+    kept = f"{left:,}"
     if batch is not None:
         fresh = desk.ledger.rows_left(desk.terms, analyst)
         costs += f" and {'a round' if rounds == 1 else f'{rounds:,} rounds'} of {batch:,} fresh rows"
-        left, short = f"{left} answers and {fresh:,} rows", short or rounds * batch > fresh
-    return f"{costs}; {left} left{', which is not enough' if short else ''}."
+        kept, short = f"{answers_in_words(left)} and {fresh:,} rows", short or rounds * batch > fresh
+    return f"{costs}; {kept} left{', which is not enough' if short else ''}."
