@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+import afresh
 from afresh.server.config import read_config
 from afresh.server.store import store_of
 from server.browser import WIDTHS, Person, browser
@@ -270,6 +271,19 @@ def test_predictions_are_scored_and_compared(arrive: Arrive, service: Service) -
     expect(page.locator("[data-mistake=file]")).to_contain_text("rows")
     upload(page, "model.pkl", b"x")
     expect(page.locator("[data-mistake=file]")).to_contain_text(".csv, .npy, .parquet")
+
+
+def test_an_entry_appears_though_its_answer_was_known_before(arrive: Arrive, service: Service) -> None:
+    """Nothing in the ledger changes with it; nor does it in the moment between an answer and its entry."""
+    known = np.arange(ROWS) % 2 == 0
+    with afresh.connect(service.url, service.token()) as connected:
+        connected.holdout("churn").score(known, name="known")
+    page, watching = (arrive(who).goes("/datasets/churn/models") for who in ("ann", "cleo"))
+    npy = io.BytesIO()
+    np.save(npy, known)
+    upload(page, "known.npy", npy.getvalue())
+    expect(page.locator("#against option", has_text="known")).to_have_count(1)
+    expect(watching.locator("#live table").first).to_contain_text("known")
 
 
 def test_a_board_shows_ties_to_anybody(arrive: Arrive, service: Service, chromium: Browser) -> None:

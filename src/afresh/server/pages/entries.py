@@ -74,6 +74,11 @@ class Entries:
         )
         return [Entry(*row) for row in rows]
 
+    def count(self, dataset: str) -> int:
+        """How many entries a dataset has; each comes a moment after its answer, or long after, if that was known."""
+        ((found,),) = self._store.run("SELECT count(*) FROM afresh_entries WHERE dataset = ?", (dataset,))
+        return int(found)
+
     def find(self, dataset: str, id: str) -> tuple[str, Made]:
         """The name and the predictions of an entry."""
         rows = self._store.run(

@@ -16,6 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from afresh.errors import AfreshError, TooMany
 from afresh.server.pages.datasets import enter
+from afresh.server.pages.entries import Entries
 from afresh.server.pages.frame import HEADERS, PageRoute, visitor
 
 if TYPE_CHECKING:
@@ -76,8 +77,12 @@ class Watch:
                 self._changed.pop(served.name, asyncio.Event()).set()
 
     async def _state(self, served: Served) -> Any:
+        def look() -> tuple[Any, int]:
+            entries = 0 if served.holdout is None else Entries(self._desk.house.store).count(served.name)
+            return served.history.state(), entries
+
         try:
-            return await self._desk.asking.read(served.history.state)
+            return await self._desk.asking.read(look)
         except AfreshError:  # the ledger cannot be read now; pages say so when they are asked for
             return None
 

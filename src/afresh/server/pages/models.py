@@ -51,9 +51,10 @@ async def _show(
     name, holdout = served.name, _holdout(served, who.caller.name)
 
     def look() -> dict[str, Any]:
+        entries, data = Entries(desk.house.store), views.overview(served, who.caller, desk.house.freezer.why(name))
         return {
-            "data": views.overview(served, who.caller, desk.house.freezer.why(name)),
-            "entries": Entries(desk.house.store).all(name),
+            "data": data | {"changes": f"{data['changes']}-{entries.count(name)}"},
+            "entries": entries.all(name),
             "loss": holdout.loss.words,
             "classes": holdout.classes,
             "label": holdout.label,
