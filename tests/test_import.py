@@ -62,6 +62,7 @@ for data in (*files, parquet, pyarrow.parquet.ParquetFile(parquet).read(), polar
         with afresh.open(data, 10, ledger=":memory:", **options) as guard:
             guard.ask("country = 'CH'")
             guard.ask("amount > 2")
+            guard.price(afresh.statistics.Variance("amount", (0, 5), where="country = 'CH'"))
             if "open" in options:
                 guard.open_rows("arrow")
         print(type(data), options, "pandas" in sys.modules)

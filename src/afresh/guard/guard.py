@@ -109,9 +109,8 @@ class Guard(show.Shown, Closing):
             DataChanged: The rows have changed since they were opened; nothing was charged.
             EngineError: The engine failed. The question is paid for, and asking again completes it.
         """
-        arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
-        arguments["about"] = about
-        return self.ask_many([{"expression": expression, **arguments}])[0]
+        question = {"expression": expression, "bounds": bounds, "where": where, "missing": missing}
+        return self.ask_many([{**question, "precision": precision, "guess": guess, "about": about}])[0]
 
     def price(
         self,
@@ -141,8 +140,7 @@ class Guard(show.Shown, Closing):
             mean: The mean you expect, by default the middle of the bounds; of two numbers, one for each.
             share: For a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
             exam: Show the width to expect in the exam instead, as one of this many questions.
-            deviation: The standard deviation you expect of a number, in its own units; by default about the largest, or
-                for spreads, correlations and quantiles that of a bell curve which fills the bounds.
+            deviation: The standard deviation you expect of a number; by default the largest, or that of a bell curve.
 
         Returns:
             The price in answers and in nats, and the half-width to expect.
@@ -488,9 +486,8 @@ class Guard(show.Shown, Closing):
         if self.desk.closed:
             return f"Guard({self.rows:,} rows, closed)"
         budget, mark = self.budget, ", simulated" if self.desk.terms.simulated else ""
-        left = f"{budget.left:,} of {budget.questions:,} answers left"
-        if budget.ahead is not None:
-            left = f"{budget.spent:,} answers so far, and no limit"
+        some, endless = f"{budget.left:,} of {budget.questions:,} answers left", budget.ahead is not None
+        left = f"{budget.spent:,} answers so far, and no limit" if endless else some
         return f"Guard({self.rows:,} rows, {left}, {self.plan.method}{mark})"
 
     def __reduce__(self) -> NoReturn:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FILLS = 6.0
 """A bell curve fills its bounds if they are this many standard deviations apart."""
 _QUANTILES = 64  # of each bell curve; all pairs are rows, so that two numbers are independent
+# "inside" is for the width of a mean within a group, which no row is asked for.
 _SCHEMA: Schema = {"x": Type.NUMBER, "y": Type.NUMBER, "inside": Type.BOOLEAN}
 _NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -51,11 +52,12 @@ def bell_curves() -> Iterator[Engine]:
     """Open rows of two independent numbers, each with mean 0 and standard deviation 1."""
     import pyarrow as pa  # on demand: `import afresh` stays fast
 
+    from afresh.engines import arrow
     from afresh.engines.open import open_engine
 
     curve = np.array([NormalDist().inv_cdf((i + 0.5) / _QUANTILES) for i in range(_QUANTILES)])
     x, y = np.meshgrid(curve / curve.std(), curve / curve.std())
-    engine = open_engine(pa.table({"x": x.ravel(), "y": y.ravel(), "inside": np.ones(x.size, dtype=bool)}))
+    engine = open_engine(pa.table({"x": arrow.over(x.ravel()), "y": arrow.over(y.ravel())}))
     try:
         yield engine
     finally:
