@@ -228,7 +228,7 @@ LOOKED: list[tuple[Statistic, list[float]]] = [
     (Variance("x", (0, 10), where="group < 2"), [0.5]),
     (StandardDeviation("x", (0, 10)), [0.5**0.5]),
     (Covariance(**BOTH), [0.25]),
-    (Correlation(**BOTH, where="group < 2"), [0.25 / (0.5 * 0.305) ** 0.5]),
+    (Correlation(**BOTH, where="group < 2", within=None), [0.25 / (0.5 * 0.305) ** 0.5]),
     (Quantile("x", 0.5, (0, 4), points=31), [float(MANY.x.median())]),
     (Quantile("x", 0.9, (0, 4), points=31, where="group < 2"), [float(MANY.x.quantile(0.9))]),
 ]

@@ -320,3 +320,34 @@ def test_records_that_do_not_follow_are_refused() -> None:
         {**earlier[0], "steps": -1.0},
     ):
         assert not mechanism.admits(junk, levels=2)
+
+
+@given(
+    mean=st.floats(0, 1),
+    part=st.floats(0, 1),
+    noise=st.floats(-3, 3),
+    off=st.floats(-0.5, 0.5),
+    levels=st.sampled_from([None, 2]),
+    opened=st.booleans(),
+)
+def test_the_deviation_in_an_answer_tells_how_far_numbers_are_from_it(
+    mean: float, part: float, noise: float, off: float, levels: int | None, opened: bool
+) -> None:
+    """Of the rows that guess; of those that check, whose mean is elsewhere, if the guess was wrong."""
+    mechanism = plan_open_rows(20_000, 200, 0.05) if opened else plan_checks(20_000, 200, 0.05)
+    assert mechanism is not None
+    part = 1.0 if levels == 2 else part
+
+    def moments(rows: int, at: float) -> Moments:
+        return Moments(rows, rows * at, rows * (part * at * (1 - at) + at**2))
+
+    checked = min(max(mean + off, 0.0), 1.0)
+    pair = moments(mechanism.guessing, mean), moments(mechanism.guarded, checked)
+    released = mechanism.release(pair, noise, levels=levels)([])
+    found, value = mechanism.deviation_in(released), mechanism.value(released)
+    assert 0 <= found <= 1.2
+    if mechanism.confirmed(released):
+        assert found >= 0.9 * math.sqrt(pair[0].variance) - 1e-6
+        assert abs(value - mean) <= 3 * found + 1e-6
+    else:
+        assert abs(value - checked) <= found + 1e-6  # half of the cell that it is known to be in

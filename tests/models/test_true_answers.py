@@ -5,6 +5,7 @@ anywhere within; nothing else is known to the code under test.
 """
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
@@ -44,7 +45,10 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
         reach = width * rng.uniform(0, 2)
         low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
         value = float(rng.choice([low, high, rng.uniform(low, high)]))
-        found = outcome(value, value, float(low), float(high), ends=desk.plan.ends)
+        squares = value * rng.random() * moments.n  # of which nothing but what is asked next may depend
+        whole = {"rows": moments.n, "total": value * moments.n, "squares": squares, "look": 1}
+        released: Any = value if desk.plan.mechanism.batch is None else whole
+        found = outcome(released, value, float(low), float(high), ends=desk.plan.ends)
         # of two levels, as an answer that is a single draw
         return read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=query.bounds, levels=2))
 
@@ -59,6 +63,14 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
 
     desk.answer = lambda *asked, **_: list(answer(*asked))  # type: ignore[method-assign]
     desk.state = lambda asked, parts, *_: [number(one, parts) for one in asked]  # type: ignore[method-assign]
+
+
+def clipped(found: Any, *numbers: Any) -> list[Any]:
+    """The numbers that an answer says it is about."""
+    said: list[Any] = [
+        tuple(map(float, each)) for each in re.findall(r"\[([^],]+), ([^]]+)\]", found.question.rsplit(": ", 1)[1])
+    ]
+    return [np.clip(each, *bounds) for each, bounds in zip(numbers, said, strict=True)]
 
 
 def holds(found: Any, truth: float) -> bool:
@@ -102,8 +114,17 @@ def test_statistics_of_rows(seed: int, missing: bool, where: str | None, method:
             products = np.mean((v - v.mean()) * (w - w.mean()))
             assert holds(guard.measure(s.Covariance("x", "y", bounds, bounds, **two)), products)
             if min(v.std(), w.std()) > 1e-9:
-                found = guard.measure(s.Correlation("x", "y", bounds, bounds, **two))
+                found = guard.measure(s.Correlation("x", "y", bounds, bounds, **two, within=None))
                 assert holds(found, np.corrcoef(v, w)[0, 1])
+            for within in (1.0, 1.7, 3.0):
+                of_one: Any = guard.measure(s.Variance("x", bounds, **one, within=within))
+                assert holds(of_one, clipped(of_one, u)[0].var())
+                product: Any = guard.measure(s.Covariance("x", "y", bounds, bounds, **two, within=within))
+                a, b = clipped(product, v, w)
+                assert holds(product, np.mean((a - a.mean()) * (b - b.mean())))
+                of_two: Any = guard.measure(s.Correlation("x", "y", bounds, bounds, **two, within=within))
+                a, b = clipped(of_two, v, w)
+                assert min(a.std(), b.std()) < 1e-9 or holds(of_two, np.corrcoef(a, b)[0, 1])
             for level in (0.5, 1 / rows, float(rng.random())):
                 reached = [each for each in sorted(u) if Fraction(int((u <= each).sum()), len(u)) >= Fraction(level)]
                 assert holds(guard.measure(s.Quantile("x", level, bounds, **one)), reached[0])

@@ -24,13 +24,13 @@ from afresh.receipts import verify
 from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Number, Reading
 from afresh.results.rules import RULES, scale_of
-from afresh.results.spreads import Centre, most_correlated
-from afresh.statistics.base import Variable
+from afresh.results.spreads import most_correlated
+from afresh.statistics.around import bounds_around, spread_of
 from afresh.statistics.closer import clipped_width
-from afresh.statistics.spread import _around, _Column
 from afresh.wire.arguments import OF_ROWS, to_argument, to_statistic
 
 PLAN = plan(1000, 10)
+SPREADS = "variance", "standard deviation", "covariance", "correlation by sums"
 WAYS: list[dict[str, Any]] = [
     *({"questions": 200, "method": each} for each in PLANNERS if each != "rounds"),
     {"questions": 200, "rounds": 20},
@@ -44,6 +44,11 @@ POPULATION = pd.DataFrame(
 POPULATION.loc[:3, "x"] = 1.0  # far away: clipping matters
 BOUNDS: tuple[Any, Any] = (0, 1), (0, 100)
 WHOLE: dict[str, Any] = {"missing_x": 0, "missing_y": 0}
+
+
+def releases(way: dict[str, Any]) -> bool:
+    """Whether the deviation of a number is released with its mean."""
+    return way.get("method") in ("checked", "rounds") or "rounds" in way or "open" in way
 
 
 def sample(rows: int) -> pd.DataFrame:
@@ -60,12 +65,18 @@ def clipped_truth(question: str, frame: pd.DataFrame) -> float:
 def test_a_correlation_of_clipped_numbers_is_of_use(way: dict[str, Any]) -> None:
     """At a twentieth of the bounds it is known to a third or better, where that of all values is hardly known."""
     with afresh.open(sample(100_000), simulation_seed=4, made_up=True, **way) as guard:
-        statistic = s.Correlation("x", "y", *BOUNDS, **WHOLE, within=3)
+        statistic = s.Correlation("x", "y", *BOUNDS, **WHOLE)
+        assert statistic == s.Correlation("x", "y", *BOUNDS, **WHOLE, within=3)
         price = guard.price(statistic)
-        found, plain = guard.measure(statistic), guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE))
+        found, plain = guard.measure(statistic), guard.measure(replace(statistic, within=None))
         assert isinstance(found, Answer)
         assert isinstance(plain, Answer)
-        assert price.answers == found.charged == statistic.price == 9
+        if releases(way):
+            assert price.answers == found.charged == 7
+        else:
+            assert found.charged == 9
+            assert price.answers == statistic.price == 17
+            assert "Costs about 9 and at most 17 answers" in price.words
         assert found.interval.half_width < min(0.35, 0.6 * plain.interval.half_width)
         assert clipped_truth(found.question, POPULATION) in found.interval
         assert found.question.startswith(price.question + ": [0.3")
@@ -87,19 +98,48 @@ def test_a_correlation_of_clipped_numbers_is_of_use(way: dict[str, Any]) -> None
     assert rules.count("correlation by sums") == rules.count("correlation") == 1
 
 
+@pytest.mark.parametrize("way", [*WAYS, {"questions": 200, "open": 0.5}], ids=str)
+def test_a_correlation_does_not_follow_its_bounds(way: dict[str, Any]) -> None:
+    """A hundred times as far apart, it is known about as well: the promise would be void without `within`."""
+    near: dict[str, Any] = {"bounds_x": (0.3, 0.7), "bounds_y": (20, 60)}
+    far: dict[str, Any] = {"bounds_x": (-20, 20), "bounds_y": (-2000, 2000)}
+    with afresh.open(sample(100_000), simulation_seed=4, made_up=True, **way) as guard:
+        first: Any = guard.measure(s.Correlation("x", "y", **near, **WHOLE | {"missing_x": 0.5, "missing_y": 40}))
+        second: Any = guard.measure(s.Correlation("x", "y", **far, **WHOLE))
+        given_bounds: Any = guard.measure(s.Correlation("x", "y", **far, **WHOLE, within=None))
+        assert second.interval.half_width < 1.5 * first.interval.half_width < 0.5
+        assert given_bounds.interval.half_width == 1
+        for found in (first, second):
+            assert clipped_truth(found.question, POPULATION) in found.interval
+        assert second.charged == 7 if releases(way) else 9 < second.charged <= 17
+
+
+def test_a_short_budget_ends_the_search_for_closer_bounds() -> None:
+    """What it has paid for is used, and a repeat is free."""
+    statistic = s.Correlation("x", "y", (-20, 20), (-2000, 2000), **WHOLE)
+    charged = {}
+    for questions in (9, 12, 13, 16, 17, 30):
+        with afresh.open(sample(50_000), questions, method="symmetrized", simulation_seed=4, made_up=True) as guard:
+            found: Any = guard.measure(statistic)
+            charged[questions] = found.charged
+            again: Any = guard.measure(statistic)
+            assert (again.charged, again.question, again.interval) == (0, found.question, found.interval)
+    assert charged == {9: 9, 12: 9, 13: 13, 16: 13, 17: 13, 30: 13}
+
+
 @pytest.mark.parametrize("method", ["settled", "checked", "rounds"])
 def test_within_a_group(method: str) -> None:
     with afresh.open(sample(100_000), 200, method=method, simulation_seed=4, made_up=True) as guard:
         statistic = s.Correlation("x", "y", *BOUNDS, where="g", within=3)
         found = guard.measure(statistic)
         assert isinstance(found, Answer)
-        assert found.charged <= guard.price(statistic).answers <= statistic.price == 18
+        assert found.charged <= guard.price(statistic).answers <= statistic.price == 34
         assert clipped_truth(found.question, POPULATION[POPULATION.g]) in found.interval
         # In rounds 0.53 on average over 24 deals, with a deviation of 0.045: 7 of these below the limit.
         assert found.interval.half_width < (0.85 if method == "rounds" else 0.6)
 
 
-@pytest.mark.parametrize("method", ["calibrated", "stabilized", "settled", "symmetrized", "checked"])
+@pytest.mark.parametrize("method", ["calibrated", "stabilized", "settled", "symmetrized", "checked", "rounds"])
 def test_all_truths_are_covered(method: str) -> None:
     """Small samples of a coarse population, analyst after analyst; intervals hold at once nine times in ten or more."""
     missed = 0
@@ -156,10 +196,12 @@ def test_found_bounds(low: float, width: float, place: float, distance: float, w
     bounds = low, low + width
     mean = min(max(low + place * width, low), bounds[1])
     far = distance * width
-    column = _Column(Variable("x", None, bounds, "x", ""), Centre(bounds, Number(mean, mean, mean)))
-    least, most = _around(column, Number(far, far, far), within)
+    least, most = bounds_around(bounds, mean, within * spread_of(Number(far, far, far)))
     assert bounds[0] <= least <= mean <= most <= bounds[1]
     assert least < most
+    if not far:
+        assert (least, most) == bounds  # rows that are all alike tell nothing of others
+        return
     reach = within * 1.2533 * far
     assert least <= max(mean - reach * (1 - 1e-9), bounds[0]) + 1e-9 * abs(mean)
     assert most >= min(mean + reach * (1 - 1e-9), bounds[1]) - 1e-9 * abs(mean)
@@ -167,11 +209,7 @@ def test_found_bounds(low: float, width: float, place: float, distance: float, w
 
 
 def test_a_distance_lost_in_noise_is_not_nothing() -> None:
-    column = _Column(Variable("x", None, (0, 1), "x", ""), Centre((0, 1), Number(0.5, 0.4, 0.6)))
-    assert _around(column, Number(0.0, 0.0, 0.04), 3) == (
-        0.424,
-        0.576,
-    )  # half of 0.04, and 3 times 1.25 of that: 0.0752
+    assert spread_of(Number(0.0, 0.0, 0.04)) == pytest.approx(1.2533 * 0.02)
 
 
 def oracle(a: Interval, b: Interval, uneven: float) -> float:
@@ -202,11 +240,12 @@ def test_the_largest_correlation_of_a_box() -> None:
     assert most_correlated(Interval(0, 0), Interval(0, 0), 0.0) == 0.0
 
 
-def test_the_rule_on_random_laws() -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["around released means", "around known numbers"])
+def test_the_rules_on_random_laws(known: bool) -> None:
     """Exact moments of laws on a few points, with intervals that contain them and centres that are off."""
     random = np.random.default_rng(6)
 
-    def part(value: float, bounds: tuple[float, float]) -> Reading:
+    def part(value: float, bounds: tuple[float, float] = (0.0, 1.0)) -> Reading:
         low, high = bounds
         place = (value - low) / (high - low)
         ends = [
@@ -215,7 +254,7 @@ def test_the_rule_on_random_laws() -> None:
         entry = Entry(1, "", "", 0.0, datetime(2025, 1, 1), bounds=bounds)
         return Reading(entry, float(random.uniform(*ends)), Interval(*ends))
 
-    inside = 0
+    inside = dict.fromkeys(SPREADS, 0)
     for _ in range(3000):
         slack = 10 ** random.uniform(-5, -1)
         points, weights = random.random((4, 2)), random.dirichlet(np.ones(4))
@@ -223,35 +262,49 @@ def test_the_rule_on_random_laws() -> None:
         if random.random() < 0.3:
             y = x + 1e-3 * y
             y /= y.max()
-        first, second = (part(float(weights @ v), (0.0, 1.0)) for v in (x, y))
-        u, w = (
-            (v - centre.mean.value) / centre.reach
-            for v, centre in ((x, Centre((0, 1), first.own)), (y, Centre((0, 1), second.own)))
-        )
-        parts = [
-            first,
-            second,
-            part(float(weights @ (u + w) ** 2 / 4), (0.0, 1.0)),
-            part(float(weights @ (u - w) ** 2 / 4), (0.0, 1.0)),
-            part(float(weights @ (u**2 - w**2) / 2), (-0.5, 0.5)),
-        ]
-        found = RULES["correlation by sums"](parts, {"x": [0.0, 1.0], "y": [0.0, 1.0]}, PLAN)
         of_x, of_y = weights @ x, weights @ y
-        truth = (
-            weights @ ((x - of_x) * (y - of_y)) / math.sqrt((weights @ (x - of_x) ** 2) * (weights @ (y - of_y) ** 2))
-        )
-        assert found.low - 1e-9 <= truth <= found.high + 1e-9
-        inside += found.high - found.low < 0.5
-        with pytest.raises(InvalidArgument):
-            scale_of("correlation by sums", parts, {"x": [0.0, 2.0], "y": [0.0, 1.0]})
-    assert inside > 1000
+        means = [part(float(of_x)), part(float(of_y))]
+        v, w = (float(np.clip(random.normal(mean.value, 0.1), 0, 1)) if known else mean.value for mean in means)
+        reach_x, reach_y = max(v, 1 - v), max(w, 1 - w)
+        a, b = x - v, y - w
+        u, z = a / reach_x, b / reach_y
+        square = part(float(weights @ a**2), (0.0, reach_x**2))
+        product = [part(float(weights @ np.maximum(sign * a * b, 0)), (0.0, reach_x * reach_y)) for sign in (1, -1)]
+        sums = [
+            part(float(weights @ (u + z) ** 2 / 4)),
+            part(float(weights @ (u - z) ** 2 / 4)),
+            part(float(weights @ (u**2 - z**2) / 2), (-0.5, 0.5)),
+        ]
+        of_one: dict[str, Any] = {"bounds": [0.0, 1.0]}
+        of_two: dict[str, Any] = {"x": [0.0, 1.0], "y": [0.0, 1.0]}
+        if known:
+            of_one, of_two = {**of_one, "around": {"bounds": v}}, {**of_two, "around": {"x": v, "y": w}}
+        variances = float(weights @ (x - of_x) ** 2), float(weights @ (y - of_y) ** 2)
+        covariance = float(weights @ ((x - of_x) * (y - of_y)))
+        asked: dict[str, tuple[list[Reading], Any, float]] = {
+            "variance": ([means[0], square], of_one, variances[0]),
+            "standard deviation": ([means[0], square], of_one, math.sqrt(variances[0])),
+            "covariance": ([*means, *product], of_two, covariance),
+            "correlation by sums": ([*means, *sums], of_two, covariance / math.sqrt(math.prod(variances))),
+        }
+        for rule, (parts, parameters, truth) in asked.items():
+            named = parameters.keys() - {"around"}
+            found = RULES[rule](parts, parameters, PLAN)
+            assert found.low - 1e-9 <= truth <= found.high + 1e-9
+            inside[rule] += found.high - found.low < 0.5 * (scale := scale_of(rule, parts, parameters))[1]
+            if slack < 1e-4 and rule != "correlation by sums":
+                assert found.value == pytest.approx(truth, abs=0.01 * scale[1])
+            for wrong in ({name: [0.0, 2.0] for name in named}, {"around": dict.fromkeys(named, 1.5)}):
+                with pytest.raises(InvalidArgument, match="a parameter is"):
+                    scale_of(rule, parts, {**parameters, **wrong})
+    assert min(inside.values()) > 1000
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.get("method", "rounds" if "rounds" in way else "endless"))
 def test_a_statistic_that_says_little_suggests_closer_bounds(way: dict[str, Any]) -> None:
     """What it predicts is about what comes out; where much is known already, it suggests nothing."""
     statistics: list[Any] = [
-        s.Correlation("x", "y", *BOUNDS, **WHOLE),
+        s.Correlation("x", "y", *BOUNDS, **WHOLE, within=None),
         s.Covariance("x", "y", *BOUNDS, **WHOLE),
         s.Variance("x", BOUNDS[0], missing=0),
         s.StandardDeviation("x", BOUNDS[0], missing=0),
@@ -282,11 +335,11 @@ def test_a_statistic_that_says_little_suggests_closer_bounds(way: dict[str, Any]
 
 def test_within_a_group_no_width_is_predicted_and_wide_numbers_get_no_suggestion() -> None:
     with afresh.open(sample(100_000), 200, method="symmetrized", simulation_seed=4, made_up=True) as guard:
-        within: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, where="g"))
+        within: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, where="g", within=None))
         assert within.instead == "within=3 finds closer bounds first, which should make it narrower"
     frame = pd.DataFrame({"x": RNG.random(3000), "y": 100 * RNG.random(3000)})
     with afresh.open(frame, 100, method="symmetrized", simulation_seed=4, made_up=True) as guard:
-        uniform: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE))
+        uniform: Any = guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE, within=None))
         assert uniform.interval.half_width > 0.5
         assert uniform.instead is None  # three deviations reach beyond the bounds
 

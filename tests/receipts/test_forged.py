@@ -76,6 +76,8 @@ def test_a_limit_that_the_method_needs_cannot_be_left_out(records: list[dict[str
         {"rule": "bin", "parameters": {"bin": 7}},
         {"rule": "variance", "parameters": {"bounds": [0]}},
         {"rule": "variance", "parameters": {"bounds": 5}},
+        {"rule": "variance", "parameters": {"bounds": [0, 1], "around": [1]}},
+        {"rule": "variance", "parameters": {"bounds": [0, 1], "around": {"x": 0.5}}},
         {"rule": "quantile", "parameters": {"bounds": [0, 1], "level": 0.5, "points": []}},
         {"rule": "difference", "parameters": {"scale": "x"}},
         {"rule": "within", "parameters": None},

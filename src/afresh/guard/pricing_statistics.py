@@ -38,6 +38,8 @@ class _Expected(NamedTuple):
     words: str
     steps: int = 1
     """The number of times it asks; in rounds, the rounds it takes."""
+    answers: tuple[int, int] | None = None
+    """About how many it takes, and how many at most, if that depends on how this desk asks for means."""
 
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic, guess: Guess) -> Price:
@@ -53,6 +55,8 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic, guess: Gu
         found = _rehearsed(desk, analyst, statistic, guess)
     else:
         found = _Expected({}, None, "")
+    about, answers = (answers, answers) if found.answers is None else found.answers
+    most = "at most " if about >= answers else f"about {about:,} and at most "
     charge = answers * desk.plan.charge
     return Price(
         question=statistic.text(schema),
@@ -63,7 +67,7 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic, guess: Gu
         mean=found.mean,
         rounds=rounds_taken(desk, found.steps),
         left=desk.left(analyst),
-        words=f"{in_words(desk, analyst, answers, charge, found.steps, 'at most ')} {found.words}".rstrip(),
+        words=f"{in_words(desk, analyst, answers, charge, found.steps, most)} {found.words}".rstrip(),
     )
 
 
@@ -85,6 +89,7 @@ def _rehearsed(desk: Desk, analyst: str, statistic: OfNumbers, guess: Guess) -> 
     widths, steps = dict[float, float](), 0
     with bell_curves() as rows:
         for share in shares(guess.share, grouped=grouped):
+            asked.clear()  # every time the same is asked, and only its widths differ
 
             def width(one: Asked, mean: float, deviation: float | None, share: float = share) -> float:
                 asked.append(desk.arranged(one))
@@ -96,7 +101,10 @@ def _rehearsed(desk: Desk, analyst: str, statistic: OfNumbers, guess: Guess) -> 
     at = f"for numbers with about a bell curve, {_laws_in_words(laws)}"
     told = widths_in_words(widths, at, guess.share, grouped=grouped, skips=group is not None)
     refused = desk.hides(query for one in asked for query in one.queries)
-    return _Expected(widths, laws[0].mean, f"Expect about {told}. {refused}", steps)
+    about = most = sum(len(one.queries) for one in asked)
+    if rehearsal.searched:
+        most = len(asked[0].queries) * statistic.cost(desk.schema) // (1 if group is None else 2)
+    return _Expected(widths, laws[0].mean, f"Expect about {told}. {refused}", steps, (about, most))
 
 
 def _bells(statistic: OfNumbers, guess: Guess) -> list[Bell]:

@@ -296,6 +296,15 @@ class FollowsDeviation(Protocol, metaclass=_ByType):
 
 
 @runtime_checkable
+class ReleasesDeviation(Protocol, metaclass=_ByType):
+    """A mechanism that releases roughly the standard deviation of a number together with its mean."""
+
+    def deviation_in(self, released: Any) -> float:
+        """How far numbers on [0, 1] are from what is released for their mean, as a root mean square."""
+        ...
+
+
+@runtime_checkable
 class FollowsHint(Protocol, metaclass=_ByType):
     """A mechanism whose noise can follow an analyst's rough idea of the answer."""
 

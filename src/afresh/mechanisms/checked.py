@@ -354,10 +354,16 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         """The noise of a guess that passed, if the rows it came from are not open."""
         if self.opened or not self.confirmed(released):
             return 0.0
-        guess, deviation, plan = released["guess"], released["deviation"], self._about(released.get("share"))
-        scale = 2 if VALUES[int(released["values"])] == "three-valued" else 1
-        variance = guess * (1 - guess) if deviation < 0 else (deviation / scale) ** 2
-        return math.sqrt(max(variance * plan.noise, _least_variance(plan)))
+        plan = self._about(released.get("share"))
+        return math.sqrt(max(_guessed_variance(released) * plan.noise, _least_variance(plan)))
+
+    def deviation_in(self, released: Mapping[str, float]) -> float:
+        """From the deviation that goes with the guess, and how far its value may be off."""
+        if released["task"] == EXAM:
+            return fresh.deviation_of(released)
+        half_cell = (released["last"] - released["first"]) / (2 * released["cells"])
+        off = self.noise_in(released) if released["first"] < 0 else half_cell
+        return math.hypot(math.sqrt(_guessed_variance(released)), off)
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or what is certified about a failure's cell or a winner's bin; else all of [0, 1]."""
@@ -475,6 +481,13 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         if self.opened != (self.noise == 0) or self.opened != (self.grid is None):
             return ["rows that guess are either open or noisy"]
         return [] if self.grid is None else grid_problems(self.grid, math.sqrt(_least_variance(self.checking)))
+
+
+def _guessed_variance(released: Mapping[str, float]) -> float:
+    """The variance that goes with a guess, of values in [0, 1]."""
+    guess, deviation = released["guess"], released["deviation"]
+    scale = 2 if VALUES[int(released["values"])] == "three-valued" else 1
+    return guess * (1 - guess) if deviation < 0 else (deviation / scale) ** 2
 
 
 def _least_variance(plan: Checking) -> float:

@@ -41,6 +41,12 @@ def mean_of(released: Mapping[str, float]) -> float:
     return released["total"] / released["rows"] if released["rows"] else 0.5
 
 
+def deviation_of(released: Mapping[str, float]) -> float:
+    """The standard deviation; the largest there is if no row counted."""
+    n, mean = released["rows"], mean_of(released)
+    return math.sqrt(max(released["squares"] / n - mean * mean, 0.0)) if n else 0.5
+
+
 def interval_of(released: Mapping[str, float], share: float, levels: int | None) -> tuple[float, float]:
     """The interval at a share of the failure probability, by the possible values; rows need not be alike.
 

@@ -55,6 +55,10 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
     Numbers are clipped to their bounds, so anyone who could choose the bounds could choose an interval.
     """
     step = _step(parameters)
+    for name, value in parameters.get("around", {}).items():
+        low, high = parameters[name]
+        if not low <= value <= high:
+            raise InvalidArgument(f"a parameter is {value!r}, which is not within [{low!r}, {high!r}]")
     match rule.removesuffix(_AGAIN):
         case "within" | "entry" | "improvement":
             return parts[0].entry.bounds
@@ -237,9 +241,10 @@ _AGAIN = ", looked at again"
 def again(rule: str, parameters: Parameters) -> tuple[str, int]:
     """The rule for a final look at a number, and how many of its parts, the first ones, it takes as they were.
 
-    These are means around whose released values the others were asked. Looks at them follow as the last parts.
+    These are means around whose released values the others were asked, if they were not asked around numbers that were
+    known before. Looks at them follow as the last parts.
     """
-    centres = _CENTRES.get(rule, 0)
+    centres = 0 if "around" in parameters else _CENTRES.get(rule, 0)
     return (rule + _AGAIN if centres else rule), centres * _step(parameters)
 
 

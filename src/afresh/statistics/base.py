@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.path import Reply
+from afresh.mechanisms.base import ReleasesDeviation
 from afresh.queries.asked import Asked, ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
@@ -158,12 +159,23 @@ class OfAlike(Protocol):
 
 
 @runtime_checkable
-class OfNumbers(Protocol):
+class OfNumbers(Statistic, Protocol):
     """A statistic of one or two numbers of each row, which can be tried on made-up ones."""
 
     @property
     def where(self) -> str | None:
         """Its own condition, in SQL."""
+        ...
+
+    def searches(self, asker: Asker) -> bool:
+        """Whether the number of its questions depends on their answers.
+
+        Args:
+            asker: How means are asked for.
+
+        Returns:
+            False if it always asks for the same number of means.
+        """
         ...
 
     @property
@@ -182,7 +194,7 @@ class OfNumbers(Protocol):
         """
         ...
 
-    def of(self, *numbers: str) -> Statistic:
+    def of(self, *numbers: str) -> OfNumbers:
         """The same statistic of other numbers, over all rows.
 
         Args:
@@ -323,6 +335,24 @@ class Asker:
         found = self.put(parts, later, vector)
         self.replies += found
         return [reply.number for reply in found]
+
+    def releases_deviations(self, questions: Sequence[dict[str, Any]], where: str | None) -> bool:
+        """Whether the standard deviations of these numbers are released together with their means.
+
+        Not if a mean within the group is made of two others.
+        """
+        asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
+        whole = all(len(self.desk.arranged(replace(one, own=False)).queries) == 1 for one in asked)
+        return whole and isinstance(self.desk.plan.mechanism, ReleasesDeviation)
+
+    @property
+    def deviations(self) -> list[float]:
+        """Those of what was asked and not set aside, if they are released."""
+        mechanism = self.desk.plan.mechanism
+        assert isinstance(mechanism, ReleasesDeviation)
+        entries = [part.entry for reply in self.replies for part in reply.parts]
+        found = [(entry.bounds, entry.outcome.released) for entry in entries if entry.outcome is not None]
+        return [mechanism.deviation_in(released) * (high - low) for (low, high), released in found]
 
     def set_aside(self) -> None:
         """What was asked so far only decided what to ask next."""

@@ -69,6 +69,17 @@ class Quantile(OfRows):
         (expression,) = numbers
         return replace(self, expression=expression, where=None, missing=self.bounds[0])
 
+    def searches(self, asker: Asker) -> bool:
+        """Whether it asks for one point after another: not with rounds.
+
+        Args:
+            asker: How means are asked for.
+
+        Returns:
+            False if all points are asked for at once.
+        """
+        return asker.desk.plan.mechanism.batch is None
+
     def _sample(self, schema: Schema) -> Sample:
         given = variable(self.expression, self.bounds, self.missing, schema)
         return Sample((given,), check_where(self.where, schema))

@@ -73,13 +73,18 @@ class Rehearsal(Asker):
     grouped: bool = field(kw_only=True)
     """Whether the statistic is about some of the rows; then its means are within a group."""
     numbers: list[Reading] = field(default_factory=list)
+    spreads: list[float] = field(default_factory=list)
+    """The standard deviations of these numbers."""
     steps: int = 0
     """The number of times it was asked."""
+    searched: bool = False
+    """Whether the number of questions depended on their answers."""
 
     def half_width(self, statistic: OfNumbers, laws: Sequence[Bell]) -> float:
         """The half-width to expect if the statistic's numbers are like this."""
         columns = zip(("x", "y"), laws, strict=False)
-        found = statistic.of(*(f"({law.mean!r} + {law.deviation!r} * {name})" for name, law in columns)).measure(self)
+        made = statistic.of(*(f"({law.mean!r} + {law.deviation!r} * {name})" for name, law in columns))
+        self.searched, found = made.searches(self), made.measure(self)
         assert isinstance(found, Answer)
         return found.interval.half_width
 
@@ -102,6 +107,8 @@ class Rehearsal(Asker):
         found = moments_of(self.rows, [query for one in asked for query in one.queries])
         readings = [self._reading(*each) for each in zip(questions, asked, found, strict=True)]
         self.numbers += readings
+        scales = (high - low for low, high in (one.bounds for one in asked))
+        self.spreads += [math.sqrt(each.variance) * scale for each, scale in zip(found, scales, strict=True)]
         return [reading.own for reading in readings]
 
     def _reading(self, question: dict[str, Any], asked: Asked, moments: Moments) -> Reading:
@@ -114,9 +121,18 @@ class Rehearsal(Asker):
         made_up = Entry(number=0, digest="", text="", charge=0.0, reserved_at=_NEVER, bounds=asked.bounds)
         return Reading(made_up, moments.mean, interval)
 
+    def releases_deviations(self, questions: Sequence[dict[str, Any]], where: str | None) -> bool:
+        """Whether this desk would release them, if the statistic is about a group."""
+        return super().releases_deviations(questions, "inside" if self.grouped else None)
+
+    @property
+    def deviations(self) -> list[float]:
+        """Those of the made-up rows."""
+        return self.spreads
+
     def set_aside(self) -> None:
         """What was asked so far only decided what to ask next."""
-        self.numbers = []
+        self.numbers, self.spreads = [], []
 
     def parameters(self, sample: Any) -> dict[str, Any]:
         """Every number is a mean by itself."""

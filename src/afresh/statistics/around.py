@@ -1,0 +1,204 @@
+"""Means, and means around their released values: what spreads are made of, of numbers clipped to closer bounds.
+
+Where a method releases the standard deviation of a number with its mean, the bounds follow from it, and any number
+close to the mean will do to ask around. Elsewhere the mean distance from the mean is asked for; if noise hides it, a
+multiple of what it may be at most gives bounds that are closer than before, from which it is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.results.reading import Number
+from afresh.results.spreads import Centre
+from afresh.statistics.base import Asker, Sample, Variable
+from afresh.statistics.closer import PER_DISTANCE
+
+LOOKS = 3
+"""How often closer bounds are looked for: each look finds about ten times closer ones where noise hides the rest."""
+Bounds = tuple[float, float]
+Questions = list[dict[str, Any]]
+_LEAST = 1e-9  # of the largest number between the bounds: numbers are never clipped closer than this
+_EXACT = Context(prec=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A bounded number per row, and what was released about its mean."""
+
+    variable: Variable
+    centre: Centre
+
+    @property
+    def centred(self) -> str:
+        """SQL for x - v, of the same length for every v."""
+        return f"({self.variable.sql} - {_literal(self.centre.around)})"
+
+    @property
+    def unit(self) -> str:
+        """SQL for u = (x - v)/reach, which is in [-1, 1]."""
+        return f"({self.centred} / {_literal(self.centre.reach)})"
+
+    @property
+    def distance(self) -> dict[str, Any]:
+        """The question E |x - v|."""
+        return {"expression": f"abs({self.centred})", "bounds": (0.0, self.centre.reach), "missing": 0.0}
+
+    @property
+    def square(self) -> dict[str, Any]:
+        """The question E (x - v)^2."""
+        reach = self.centre.reach
+        return {"expression": f"{self.centred} * {self.centred}", "bounds": (0.0, reach * reach), "missing": 0.0}
+
+
+def _literal(value: float) -> str:
+    """A number in SQL, of the same length for every value."""
+    return f"({value!r:>24})"
+
+
+def _ask_around_means(
+    asker: Asker, sample: Sample, around: Callable[[list[Column]], Questions], later: Questions | None = None
+) -> tuple[list[Column], list[Number]]:
+    """An answer for each mean, then those from `around` the means.
+
+    Either all are charged or none, unless someone else spends the rest of the budget in between. `later` questions
+    will be asked after these.
+    """
+    after = _expressions(later or [])
+    around_them = _expressions(around(_unknown(sample)))
+    means = asker.ask(mean_questions(sample), where=sample.group, later=[*around_them, *after])
+    columns = [Column(x, Centre(x.bounds, mean, mean.value)) for x, mean in zip(sample.variables, means, strict=True)]
+    return columns, asker.ask(around(columns), where=sample.group, later=after)
+
+
+def _check_one_truth(asker: Asker) -> None:
+    """Refuse to combine rounds whose true values differ: those of public features are about each round's own rows."""
+    if asker.desk.plan.mechanism.batch is not None and asker.desk.scope.features == "public":
+        raise InvalidArgument(
+            "with public features every round is about the features of its own rows, and this statistic takes two "
+            'rounds, which cannot be combined; declare features="hidden", or open the dataset without rounds. Nothing '
+            "was charged."
+        )
+
+
+def mean_questions(sample: Sample) -> Questions:
+    """The questions E x."""
+    return [{"expression": x.sql, "bounds": x.bounds, "missing": x.bounds[0]} for x in sample.variables]
+
+
+def _unknown(sample: Sample) -> list[Column]:
+    """Columns whose means are not known yet: what is asked about them is as long as it will be, or longer."""
+    return [Column(x, Centre(x.bounds, Number(-1.0, 0.0, 0.0), -1.0)) for x in sample.variables]
+
+
+def _expressions(questions: Questions) -> list[str]:
+    return [question["expression"] for question in questions]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule derives a spread from, once it was asked."""
+
+    sample: Sample
+    columns: list[Column]
+    found: list[Number]
+    """The answers from around the means."""
+    around: list[float] | None = None
+    """What they are from around, if that is not the released values of these means."""
+
+    def parameters(self, *names: str) -> dict[str, Any]:
+        """The bounds of each number under its name, and the rest of what the rule has to know."""
+        bounds = {name: list(x.bounds) for name, x in zip(names, self.sample.variables, strict=True)}
+        return bounds if self.around is None else {**bounds, "around": dict(zip(names, self.around, strict=True))}
+
+
+def ask_around(
+    asker: Asker, sample: Sample, within: float | None, around: Callable[[list[Column]], Questions]
+) -> Found:
+    """Ask for the means and from around them, of numbers clipped to bounds `within` so many deviations of the means."""
+    _check_one_truth(asker)
+    if within is None:
+        return Found(sample, *_ask_around_means(asker, sample, around))
+    unknown = replace(sample, variables=tuple(_narrowed(x, x.bounds) for x in sample.variables))
+    later = [*mean_questions(unknown), *around(_unknown(unknown))]
+    if not asker.releases_deviations(mean_questions(sample), sample.group):
+        closer = _found_by_distances(asker, sample, within, later)
+        asker.set_aside()  # what follows is derived without these answers
+        return Found(closer, *_ask_around_means(asker, closer, around))
+    means = asker.ask(mean_questions(sample), where=sample.group, later=_expressions(later))
+    values, distances = [mean.value for mean in means], [within * each for each in asker.deviations]
+    asker.set_aside()
+    closer = _closer(sample, [x.bounds for x in sample.variables], values, distances)
+    # Any number close to the mean will do to ask around, so this is one step: in rounds, each has rows of its own.
+    near = [Column(x, Centre(x.bounds, Number(v, v, v), v)) for x, v in zip(closer.variables, values, strict=True)]
+    numbers = asker.ask([*mean_questions(closer), *around(near)], where=closer.group)
+    return Found(closer, near, numbers[len(near) :], values)
+
+
+def _found_by_distances(asker: Asker, sample: Sample, within: float, later: Questions) -> Sample:
+    """Find closer bounds by the mean distances from the means: where noise hides these, from closer bounds once more.
+
+    A short budget ends this earlier, with bounds that are farther apart.
+    """
+    found = sample
+    for looks in range(LOOKS):
+        try:
+            columns, far = _ask_around_means(asker, found, lambda each: [column.distance for column in each], later)
+        except BudgetExhausted:
+            if not looks:
+                raise
+            break
+        values, distances = [each.centre.around for each in columns], [within * spread_of(each) for each in far]
+        found = _closer(sample, [x.bounds for x in found.variables], values, distances)
+        if not any(map(_drowns, far)):
+            break
+    return found
+
+
+def _closer(sample: Sample, bounds: list[Bounds], values: list[float], distances: list[float]) -> Sample:
+    """The numbers clipped to bounds that far from their means, at most to those that are known."""
+    known = [bounds_around(*each) for each in zip(bounds, values, distances, strict=True)]
+    # A number that is as it was given is not clipped again, so that what was asked about it is not asked twice.
+    each = (x if x.bounds == new else _narrowed(x, new) for x, new in zip(sample.variables, known, strict=True))
+    return replace(sample, variables=tuple(each))
+
+
+def _drowns(distance: Number) -> bool:
+    return distance.value < distance.high / 2
+
+
+def spread_of(distance: Number) -> float:
+    """The standard deviation of a bell curve with this mean distance from its middle.
+
+    A distance that drowns in noise is taken to be half of what it may be at most.
+    """
+    return PER_DISTANCE * (distance.high / 2 if _drowns(distance) else distance.value)
+
+
+def bounds_around(bounds: Bounds, value: float, distance: float) -> Bounds:
+    """Bounds that far from a released mean, in short numbers: they are part of what is asked and stated.
+
+    If rows showed no distance at all, they do not tell what others are like, and the bounds stay.
+    """
+    if not distance:
+        return bounds
+    low, high = bounds
+    reach = Decimal(max(distance, _LEAST * max(-low, high)))
+    step, middle = Decimal(1).scaleb(reach.adjusted() - 1), Decimal(value)
+    least = _EXACT.subtract(middle, reach).quantize(step, ROUND_FLOOR, _EXACT)
+    most = _EXACT.add(middle, reach).quantize(step, ROUND_CEILING, _EXACT)
+    return max(low, float(least)), min(high, float(most))
+
+
+def _narrowed(x: Variable, bounds: Bounds) -> Variable:
+    low, high = bounds
+    return replace(x, sql=f"least(greatest({x.sql}, {_literal(low)}), {_literal(high)})", bounds=bounds)
+
+
+def squares(columns: list[Column]) -> Questions:
+    """The questions E (x - v)^2."""
+    return [column.square for column in columns]
