@@ -81,6 +81,8 @@ class Grouped(Moments):
 
     inside: int
     second: bool
+    rough: tuple[float, float] | None = None
+    """Rough draws of the group's share and of E[A 1_B], if the first of the two answers has made them."""
 
     def of(self, aim: Aim) -> Moments:
         """The moments of what is averaged."""

@@ -276,3 +276,26 @@ def test_a_forged_receipt_of_a_number_is_found(method: str, tmp_path: Any) -> No
         assert not verify(forged).passed
     plan = receipt["plan"]
     assert not verify({**receipt, "plan": {**plan, "constants": {**plan["constants"], "numbers": 0.0}}}).passed
+
+
+@pytest.mark.parametrize("method", ["stabilized", "symmetrized", "settled", "calibrated", None])
+def test_both_answers_about_a_group_are_aimed_alike(method: str | None) -> None:
+    """At about the size from which a group is large: if each decided for itself, some would be of no use together."""
+    rng = np.random.default_rng(5)
+    inside = rng.random(100_000) < 0.2
+    frame = pd.DataFrame({"x": np.clip(rng.normal(np.where(inside, 0.5, 0.2), 0.04), 0, 1), "g": inside})
+    way: dict[str, Any] = {"questions": None} if method is None else {"questions": 1000, "method": method}
+    with afresh.open(frame, simulation_seed=5, made_up=True, **way) as guard:
+        mechanism: Any = at_levels(guard.plan.mechanism, None)
+        for place in range(20):
+            asked = {"expression": f"x + {place} * 0", "bounds": (0, 1), "missing": 0}
+            guard.ask_many([asked | {"where": group} for group in ("g", "not g")])  # and are not confused
+            entries = guard.desk.ledger.entries(guard.desk.terms)[-4:]
+            found: list[Any] = [entry.outcome.released for entry in entries if entry.outcome is not None]
+            for first, second in (found[:2], found[2:]):
+                assert (first["share"], first["first"]) == (second["group"], second["first"])
+                assert first["square"] != second["square"]
+                assert (mechanism.aim(first).inside == 0) == (mechanism.aim(second).inside == 1)
+            assert found[0]["share"] != found[2]["share"]
+        failed = [check.name for check in verify(guard.receipt()).checks if not check.passed]
+    assert failed == ["real noise"]

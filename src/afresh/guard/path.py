@@ -18,8 +18,9 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Statement, outcome
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import DrawsSeveral
-from afresh.moments import Span
+from afresh.mechanisms.base import AimsInGroups, DrawsSeveral
+from afresh.moments import Grouped, Span
+from afresh.queries.group import OfGroup
 from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import derive, met
 
@@ -209,6 +210,7 @@ class Path:
         self, evaluated: Sequence[tuple[Pending, Any]], first: Mapping[int, Entry]
     ) -> list[tuple[Entry, Outcome | Settle]]:
         found: list[tuple[Entry, Outcome | Settle]] = []
+        rough: dict[tuple[str, float], tuple[float, float]] = {}  # draws that both answers about a group release
         exam = self._desk.plan.mechanism.exam_rows
         taken = None if exam is None else self._desk.ledger.examined(self._desk.terms)
         for (entry, query, scope), moments in evaluated:
@@ -221,7 +223,12 @@ class Path:
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have a different true value
                 options["look"] = 2 if scope.features == "public" else 3
-            released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
+            noise = self._noise(mechanism, entry.number)
+            if isinstance(query, OfGroup) and isinstance(moments, Grouped) and isinstance(mechanism, AimsInGroups):
+                group = query.of, entry.coarseness
+                rough[group] = rough.get(group) or mechanism.rough(moments, noise)
+                moments = replace(moments, rough=rough[group])
+            released = mechanism.release(moments, noise, **options)
             settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
             found.append((entry, partial(_quietly, settle) if callable(released) else settle(())))
         return found

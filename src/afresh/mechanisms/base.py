@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from afresh.errors import InvalidArgument
-from afresh.moments import Aim, Span, Vector
+from afresh.moments import Aim, Grouped, Span, Vector
 
 if TYPE_CHECKING:
     import numpy as np
@@ -328,6 +328,10 @@ class AimsInGroups(Protocol, metaclass=_ByType):
 
     def aim(self, released: Any) -> Aim:
         """What was averaged."""
+        ...
+
+    def rough(self, moments: Grouped, noise: Sequence[float]) -> tuple[float, float]:
+        """Rough draws of the group's share and of E[A 1_B], which both answers release and by which they are aimed."""
         ...
 
     def large(self, inside: float, share: float) -> bool:

@@ -21,6 +21,7 @@ from afresh.mechanisms.base import (
     grid_step,
     own_constants,
 )
+from afresh.mechanisms.deviations import OF_GROUPS, group_draws
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise, noisy_mean
 from afresh.mechanisms.stabilized import noisy_transform, on_transformed_grid
 from afresh.moments import Aim, Grouped, Moments, Span
@@ -53,8 +54,7 @@ _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcd
 
 _KEPT_FOR_NUMBERS = 1e-3
 _GROUPING = 0.48  # for new plans, chosen by measurement (12)
-_OF_GROUPS = {"share", "group"}  # the coarse draw of a group's share, in the first or in the second of its answers
-_NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
+_NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(OF_GROUPS)))
 _ROUNDING = 1e-9  # of z and L, whose last bits differ between processors
 
 
@@ -272,7 +272,7 @@ class _Number(Calibrated):
 
     def aim(self, released: Mapping[str, float]) -> Aim:
         """What was averaged, and roughly where it lies."""
-        if not (of := _OF_GROUPS & released.keys()):
+        if not (of := OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, released["value"])
         (name,) = of
         share, first = (self._transform.inverse_at(released[each]) for each in (name, "first"))
@@ -284,22 +284,23 @@ class _Number(Calibrated):
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
         """The draws, on the public grid."""
-        n, drawn = moments.n, {}
-
-        def draw(name: str, mean: float, xi: float, scale: float) -> None:
-            # Figure 1's own noise would need the variance of phi, that is, fourth moments.
-            drawn[name] = noisy_transform(self._transform, Moments(n, mean * n, 0.0), xi, scale, self.grid)
-
-        own, plain = moments, self._by_mean
+        own, plain, drawn = moments, self._by_mean, dict[str, float]()
         if isinstance(moments, Grouped):
-            coarse = plain_noise(self.charge, self.rows) / math.sqrt(IN_GROUP)
-            draw("group" if moments.second else "share", moments.inside / n, noise[2], coarse)
-            draw("first", moments.mean, noise[3], coarse)
+            drawn = group_draws(self, moments, noise)
             own, plain = moments.of(self.aim(drawn)), self._in_group
         drawn["value"] = plain.release(own, noise[0])
-        about = mean_square(own.mean, own.squares / n, self.aim(drawn).centre)
-        draw("square", about, noise[1], self._square_noise)
-        return drawn
+        about = mean_square(own.mean, own.squares / own.n, self.aim(drawn).centre)
+        return {**drawn, "square": self._draw(about, noise[1], self._square_noise)}
+
+    def rough(self, moments: Grouped, noise: Sequence[float]) -> tuple[float, float]:
+        """Rough draws of a group's share and of E[A 1_B], transformed."""
+        scale = plain_noise(self.charge, self.rows) / math.sqrt(IN_GROUP)
+        return self._draw(moments.inside / moments.n, noise[2], scale), self._draw(moments.mean, noise[3], scale)
+
+    def _draw(self, mean: float, xi: float, scale: float) -> float:
+        # Figure 1's own noise would need the variance of phi, that is, fourth moments.
+        of = Moments(self.rows, mean * self.rows, 0.0)
+        return noisy_transform(self._transform, of, xi, scale, self.grid)
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """Whether it is two or four numbers on the grid, perhaps at the end to which they were clipped."""

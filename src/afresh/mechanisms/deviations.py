@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from afresh.mechanisms.base import round_to_grid
+from afresh.mechanisms.base import AimsInGroups, round_to_grid
 from afresh.mechanisms.ghost import ROUNDING
 from afresh.moments import Aim, Grouped, Moments
 from afresh.theory.numbers import FIRST, IN_GROUP, SQUARE, aim_in_group, is_large, mean_square
@@ -41,6 +41,12 @@ def of_number(released: Any) -> bool:
 def grouped(released: Mapping[str, float]) -> bool:
     """Whether they are about a mean within a group."""
     return bool(OF_GROUPS & released.keys())
+
+
+def group_draws(mechanism: AimsInGroups, moments: Grouped, noise: Sequence[float]) -> dict[str, float]:
+    """The rough draws of an answer about a group by their names; the second answer repeats those of the first."""
+    share, inside = moments.rough or mechanism.rough(moments, noise)
+    return {"group" if moments.second else "share": share, "first": inside}
 
 
 def allowed_step(noise: Any) -> int | None:
@@ -90,17 +96,21 @@ class FollowingDeviation(ABC):
         """Whether a group of this share is so large that its share would be known well."""
         return is_large(2 * math.sqrt(share * (1 - share)) * self.reach_scale, inside, share, self.grouping)
 
+    def rough(self, moments: Grouped, noise: Sequence[float]) -> tuple[float, float]:
+        """Rough draws of a group's share and of E[A 1_B]."""
+        share, inside = moments.inside / moments.n, moments.mean
+        return self._draw(share, noise[3], IN_GROUP), self._draw(inside, noise[0], IN_GROUP)
+
     def first_draws(self, moments: Moments, noise: Sequence[float]) -> tuple[dict[str, float], Moments]:
         """The draws before the last, and the moments of what the last one averages."""
-        found: dict[str, float] = {}
-
-        def draw(name: str, mean: float, xi: float, part: float) -> None:
-            found[name] = drawn(mean + self.noise_scale / math.sqrt(part * self.firsts) * xi, self.grid)
-
         if isinstance(moments, Grouped):
-            draw("group" if moments.second else "share", moments.inside / moments.n, noise[3], IN_GROUP)
-        draw("first", moments.mean, noise[0], IN_GROUP if found else FIRST)
+            found = group_draws(self, moments, noise)
+        else:
+            found = {"first": self._draw(moments.mean, noise[0], FIRST)}
         aim = self.aim(found)
         own = moments.of(aim) if isinstance(moments, Grouped) else moments
-        draw("square", mean_square(own.mean, own.squares / own.n, aim.centre), noise[1], SQUARE)
-        return found, own
+        square = mean_square(own.mean, own.squares / own.n, aim.centre)
+        return {**found, "square": self._draw(square, noise[1], SQUARE)}, own
+
+    def _draw(self, mean: float, xi: float, part: float) -> float:
+        return drawn(mean + self.noise_scale / math.sqrt(part * self.firsts) * xi, self.grid)

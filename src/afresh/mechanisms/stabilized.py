@@ -22,6 +22,7 @@ from afresh.mechanisms.base import (
     own_constants,
     round_to_grid,
 )
+from afresh.mechanisms.deviations import OF_GROUPS, group_draws
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
 from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
@@ -70,7 +71,6 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 
 
 _ROUNDING = 1e-9
-_OF_GROUPS = {"share", "group"}  # the coarse draw of a group's share, in the first or in the second of its answers
 _LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
 _GROUPING = 0.3  # for new plans, chosen by measurement (12)
 _MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
@@ -272,11 +272,19 @@ class _Number(Stabilized):
     def aim(self, released: Mapping[str, float]) -> Aim:
         """What was averaged, and roughly where it lies."""
         first = self._transform.inverse_at(released["first"])
-        if not (of := _OF_GROUPS & released.keys()):
+        if not (of := OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, first)
         (name,) = of
         share = self._transform.inverse_at(released[name])
         return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(first, share)))
+
+    def rough(self, moments: Grouped, noise: Sequence[float]) -> tuple[float, float]:
+        """Rough draws of a group's share and of E[A 1_B], transformed."""
+        return self._draw(moments.inside / moments.n, noise[3], IN_GROUP), self._draw(moments.mean, noise[0], IN_GROUP)
+
+    def _draw(self, mean: float, xi: float, part: float) -> float:
+        of = Moments(self.rows, mean * self.rows, 0.0)
+        return noisy_transform(self._transform, of, xi / math.sqrt(part), self.s, self.grid)
 
     def large(self, inside: float, share: float) -> bool:
         """Whether a group of this share is so large that its share would be known well."""
@@ -285,8 +293,7 @@ class _Number(Stabilized):
 
     def _following(self, released: Mapping[str, float]) -> tuple[float, float] | None:
         """The noise of the last draw and its reach; None if what the mean allows is narrower."""
-        grouped = bool(_OF_GROUPS & released.keys())
-        return self._decided(self.aim(released).centre, released["square"], grouped)
+        return self._decided(self.aim(released).centre, released["square"], bool(OF_GROUPS & released.keys()))
 
     @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
     def _decided(self, centre: float, square: float, grouped: bool = False) -> tuple[float, float] | None:
@@ -301,23 +308,17 @@ class _Number(Stabilized):
 
     def _otherwise(self, released: Mapping[str, float]) -> Stabilized:
         """The mechanism of the last draw where its noise does not follow the deviation."""
-        return self._in_group if _OF_GROUPS & released.keys() else self._by_mean
+        return self._in_group if OF_GROUPS & released.keys() else self._by_mean
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
         """The draws, each on the public grid."""
-        n, drawn = moments.n, {}
-
-        def draw(name: str, mean: float, xi: float, part: float) -> None:
-            drawn[name] = noisy_transform(
-                self._transform, Moments(n, mean * n, 0.0), xi / math.sqrt(part), self.s, self.grid
-            )
-
         if isinstance(moments, Grouped):
-            draw("group" if moments.second else "share", moments.inside / n, noise[3], IN_GROUP)
-        draw("first", moments.mean, noise[0], IN_GROUP if drawn else FIRST)
+            drawn = group_draws(self, moments, noise)
+        else:
+            drawn = {"first": self._draw(moments.mean, noise[0], FIRST)}
         aim = self.aim(drawn)
         own = moments.of(aim) if isinstance(moments, Grouped) else moments
-        draw("square", mean_square(own.mean, own.squares / n, aim.centre), noise[1], SQUARE)
+        drawn["square"] = self._draw(mean_square(own.mean, own.squares / own.n, aim.centre), noise[1], SQUARE)
         following = self._following(drawn)
         if following is None:
             return {**drawn, "last": self._otherwise(drawn).release(own, noise[2])}
@@ -326,9 +327,9 @@ class _Number(Stabilized):
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """Whether these are three or four numbers, each where its draw may lie."""
-        if not isinstance(released, Mapping) or set(released) - _OF_GROUPS != {"first", "square", "last"}:
+        if not isinstance(released, Mapping) or set(released) - OF_GROUPS != {"first", "square", "last"}:
             return False
-        if released.keys() >= _OF_GROUPS:
+        if released.keys() >= OF_GROUPS:
             return False
         if not all(self._by_mean.admits(released[name]) for name in released if name != "last"):
             return False

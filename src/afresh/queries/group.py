@@ -34,7 +34,12 @@ class OfGroup(ABC):
     @property
     def digest(self) -> str:
         """A digest of the halves' digests."""
-        return hashlib.sha256(f"{self.kind} {self.inside.digest} {self.rest.digest}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.kind} {self.of}".encode()).hexdigest()
+
+    @property
+    def of(self) -> str:
+        """The halves' digests: what the number and the group are."""
+        return f"{self.inside.digest} {self.rest.digest}"
 
     @property
     def bounds(self) -> tuple[float, float]:
