@@ -344,8 +344,8 @@ def test_the_deviation_in_an_answer_tells_how_far_numbers_are_from_it(
     checked = min(max(mean + off, 0.0), 1.0)
     pair = moments(mechanism.guessing, mean), moments(mechanism.guarded, checked)
     released = mechanism.release(pair, noise, levels=levels)([])
-    found, value = mechanism.deviation_in(released), mechanism.value(released)
-    assert 0 <= found <= 1.2
+    found, value = math.hypot(mechanism.deviation_in(released), mechanism.off_in(released)), mechanism.value(released)
+    assert 0 < found <= 1.2
     if mechanism.confirmed(released):
         assert found >= 0.9 * math.sqrt(pair[0].variance) - 1e-6
         assert abs(value - mean) <= 3 * found + 1e-6

@@ -13,6 +13,8 @@ from afresh import statistics as s
 from afresh.ledger import open_ledger
 from afresh.receipts import verify
 from afresh.receipts.format import FORMATS, NAME, read_chain
+from afresh.results.reading import read
+from afresh.results.rules import derive
 
 RNG = np.random.default_rng(5)
 FRAME = pd.DataFrame({"a": RNG.random(20_000), "b": RNG.random(20_000) < 0.5, "c": RNG.integers(0, 5, 20_000)})
@@ -32,14 +34,14 @@ def records(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     return [json.loads(text) for text in receipt["chain"]["records"]]
 
 
-def forged(records: list[dict[str, Any]], kind: str, edit: Edit) -> dict[str, Any]:
+def forged(records: list[dict[str, Any]], kind: str, edit: Edit, version: int = 1) -> dict[str, Any]:
     """The receipt of a chain in which every record of a kind was edited."""
     copies = json.loads(json.dumps(records))
     for record in copies:
         if record["kind"] == kind:
             edit(record)
     facts = read_chain([json.dumps(each, sort_keys=True, separators=(",", ":")) for each in copies])
-    return {"format": NAME, "version": 1, "made_by": "x", "made_at": "2026", **FORMATS[1].write(facts)}
+    return {"format": NAME, "version": version, "made_by": "x", "made_at": "2026", **FORMATS[version].write(facts)}
 
 
 def narrow(record: dict[str, Any]) -> None:
@@ -92,3 +94,29 @@ def test_whatever_a_statement_says_is_a_failed_check_and_no_error(
     except afresh.errors.AfreshError:
         return  # no chain of ours can say so
     assert not verify(receipt).passed
+
+
+@pytest.mark.parametrize(
+    "statistic", [s.Variance("a", (-50, 50), within=3), s.Correlation("a", "c", (-50, 50), (0, 90))]
+)
+def test_numbers_are_around_what_their_questions_say(statistic: Any) -> None:
+    """Around another number the interval would be narrower, or elsewhere."""
+    with afresh.open(FRAME, questions=60, rounds=5, ledger=open_ledger(":memory:")) as guard:
+        guard.measure(statistic)
+        receipt, plan = guard.receipt(), guard.plan
+    found = [json.loads(text) for text in receipt["chain"]["records"]]
+    facts = read_chain(receipt["chain"]["records"])
+    (stated,) = facts.account.stated.values()
+    parts = [read(facts.account.entries[number - 1]) for number in stated.parts]
+
+    def elsewhere(known: dict[str, float]) -> Edit:
+        parameters = {name: value for name, value in stated.parameters.items() if name != "around"}
+        parameters |= {"around": known} if known else {}
+        value, low, high = derive(stated.rule, parts, parameters, stated.bounds, plan)
+        return lambda record: record.update(parameters=parameters, value=value, low=low, high=high)
+
+    around = stated.parameters["around"]
+    assert verify(forged(found, "stated", elsewhere(around), receipt["version"])).passed
+    for known in ({}, {name: value + 1e-3 for name, value in around.items()}):
+        outcome = verify(forged(found, "stated", elsewhere(known), receipt["version"]))
+        assert [check.name for check in outcome.checks if not check.passed] == ["derived numbers"]

@@ -101,10 +101,8 @@ def _rehearsed(desk: Desk, analyst: str, statistic: OfNumbers, guess: Guess) -> 
     at = f"for numbers with about a bell curve, {_laws_in_words(laws)}"
     told = widths_in_words(widths, at, guess.share, grouped=grouped, skips=group is not None)
     refused = desk.hides(query for one in asked for query in one.queries)
-    about = most = sum(len(one.queries) for one in asked)
-    if rehearsal.searched:
-        most = len(asked[0].queries) * statistic.cost(desk.schema) // (1 if group is None else 2)
-    return _Expected(widths, laws[0].mean, f"Expect about {told}. {refused}", steps, (about, most))
+    answers = sum(len(one.queries) for one in asked), len(asked[0].queries) * rehearsal.most
+    return _Expected(widths, laws[0].mean, f"Expect about {told}. {refused}", steps, answers)
 
 
 def _bells(statistic: OfNumbers, guess: Guess) -> list[Bell]:

@@ -300,7 +300,11 @@ class ReleasesDeviation(Protocol, metaclass=_ByType):
     """A mechanism that releases roughly the standard deviation of a number together with its mean."""
 
     def deviation_in(self, released: Any) -> float:
-        """How far numbers on [0, 1] are from what is released for their mean, as a root mean square."""
+        """The standard deviation of a number on [0, 1]."""
+        ...
+
+    def off_in(self, released: Any) -> float:
+        """Roughly how far off its mean and its deviation may be: by noise, by failed guesses or by rounding."""
         ...
 
 

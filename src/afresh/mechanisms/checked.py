@@ -358,12 +358,12 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return math.sqrt(max(_guessed_variance(released) * plan.noise, _least_variance(plan)))
 
     def deviation_in(self, released: Mapping[str, float]) -> float:
-        """From the deviation that goes with the guess, and how far its value may be off."""
-        if released["task"] == EXAM:
-            return fresh.deviation_of(released)
-        half_cell = (released["last"] - released["first"]) / (2 * released["cells"])
-        off = self.noise_in(released) if released["first"] < 0 else half_cell
-        return math.hypot(math.sqrt(_guessed_variance(released)), off)
+        """The deviation that goes with the guess."""
+        return math.sqrt(_guessed_variance(released))
+
+    def off_in(self, released: Mapping[str, float]) -> float:
+        """The noise of a guess that passed, or half of the cells if it failed; at least what rounding hides."""
+        return max((released["last"] - released["first"]) / (2 * released["cells"]), self.noise_in(released), fresh.OFF)
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or what is certified about a failure's cell or a winner's bin; else all of [0, 1]."""
@@ -485,9 +485,9 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
 def _guessed_variance(released: Mapping[str, float]) -> float:
     """The variance that goes with a guess, of values in [0, 1]."""
-    guess, deviation = released["guess"], released["deviation"]
     scale = 2 if VALUES[int(released["values"])] == "three-valued" else 1
-    return guess * (1 - guess) if deviation < 0 else (deviation / scale) ** 2
+    guess, deviation = released["guess"], released["deviation"] / scale
+    return guess * (1 - guess) if deviation < 0 else deviation**2
 
 
 def _least_variance(plan: Checking) -> float:

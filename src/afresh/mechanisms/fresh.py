@@ -14,6 +14,8 @@ from afresh.theory import exact
 
 _ROUNDING = 1e-9  # of a sum, as a share of the number of rows: whole numbers are exact, others are sums of floats
 NAMES = ("rows", "total", "squares")
+OFF = 3e-8
+"""Rounding hides smaller deviations of values in [0, 1]: they are differences of sums."""
 
 
 def moments_released(moments: Moments) -> dict[str, float]:

@@ -111,6 +111,10 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         """The standard deviation of a number over the round's own rows; the largest there is if no row counted."""
         return fresh.deviation_of(released)
 
+    def off_in(self, released: Mapping[str, float]) -> float:
+        """What rounding hides."""
+        return fresh.OFF
+
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The interval by the possible values, for rows that need not be alike: features may be public."""
         return fresh.interval_of(released, self._shares[0 if released["look"] == 1 else 1], levels)

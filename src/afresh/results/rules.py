@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import AimsInGroups
 from afresh.moments import Aim
+from afresh.queries.text import number
 from afresh.results.answer import Interval
 from afresh.results.reading import Number, Reading, rescaled
 from afresh.results.spreads import (
@@ -55,10 +56,8 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
     Numbers are clipped to their bounds, so anyone who could choose the bounds could choose an interval.
     """
     step = _step(parameters)
-    for name, value in parameters.get("around", {}).items():
-        low, high = parameters[name]
-        if not low <= value <= high:
-            raise InvalidArgument(f"a parameter is {value!r}, which is not within [{low!r}, {high!r}]")
+    if rule.removesuffix(_AGAIN) in _CENTRES:
+        _check_centres(rule, parts, parameters)
     match rule.removesuffix(_AGAIN):
         case "within" | "entry" | "improvement":
             return parts[0].entry.bounds
@@ -82,6 +81,20 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
             _half(parts[step], parameters["y"])
             return -1.0, 1.0
     return 0.0, 1.0  # shares, their sums and areas
+
+
+def _check_centres(rule: str, parts: Sequence[Reading], parameters: Parameters) -> None:
+    """Check that the questions around means were asked around the numbers that the rule takes them for."""
+    of, step = rule.removesuffix(_AGAIN), _step(parameters)
+    means, around = _CENTRES[of] * step, parameters.get("around", {})
+    questions = parts[means:-means] if rule.endswith(_AGAIN) else parts[means:]
+    names = ("bounds",) if _CENTRES[of] == 1 else ("x", "y")
+    for place, (name, mean) in enumerate(zip(names, _numbers(parts[:means], parameters), strict=True)):
+        text = number(abs(float(around.get(name, mean.value))))
+        other = (3 - place) * step  # the square of a plain correlation that is about the other number alone
+        own = [*questions[:other], *questions[other + step :]] if of == "correlation" else questions
+        if not all(text in part.entry.text for part in own):
+            raise InvalidArgument(f"a parameter or a mean is {text}, which the questions around it do not contain")
 
 
 def _half(part: Reading, said: Sequence[float]) -> float:

@@ -1,16 +1,17 @@
 """Means, and means around their released values: what spreads are made of, of numbers clipped to closer bounds.
 
-Where a method releases the standard deviation of a number with its mean, the bounds follow from it, and any number
-close to the mean will do to ask around. Elsewhere the mean distance from the mean is asked for; if noise hides it, a
-multiple of what it may be at most gives bounds that are closer than before, from which it is asked for again.
+Closer bounds follow from the mean and the deviation of a number, which some methods release together; elsewhere the
+mean distance from the mean is asked for. Noise follows the bounds, and may hide how close the numbers are. What it
+cannot hide gives bounds that are closer than before, from which one can look again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.results.reading import Number
@@ -55,13 +56,17 @@ class Column:
         return {"expression": f"{self.centred} * {self.centred}", "bounds": (0.0, reach * reach), "missing": 0.0}
 
 
+Around = Callable[[list[Column]], Questions]
+"""What to ask around the means of columns."""
+
+
 def _literal(value: float) -> str:
     """A number in SQL, of the same length for every value."""
     return f"({value!r:>24})"
 
 
 def _ask_around_means(
-    asker: Asker, sample: Sample, around: Callable[[list[Column]], Questions], later: Questions | None = None
+    asker: Asker, sample: Sample, around: Around, later: Questions | None = None
 ) -> tuple[list[Column], list[Number]]:
     """An answer for each mean, then those from `around` the means.
 
@@ -116,76 +121,109 @@ class Found:
         return bounds if self.around is None else {**bounds, "around": dict(zip(names, self.around, strict=True))}
 
 
-def ask_around(
-    asker: Asker, sample: Sample, within: float | None, around: Callable[[list[Column]], Questions]
-) -> Found:
+def ask_around(asker: Asker, sample: Sample, within: float | None, around: Around) -> Found:
     """Ask for the means and from around them, of numbers clipped to bounds `within` so many deviations of the means."""
     _check_one_truth(asker)
     if within is None:
         return Found(sample, *_ask_around_means(asker, sample, around))
     unknown = replace(sample, variables=tuple(_narrowed(x, x.bounds) for x in sample.variables))
     later = [*mean_questions(unknown), *around(_unknown(unknown))]
-    if not asker.releases_deviations(mean_questions(sample), sample.group):
-        closer = _found_by_distances(asker, sample, within, later)
+    if not in_one_look(asker, sample):
+        closer = _look_for_bounds(asker, sample, within, around, later)
         asker.set_aside()  # what follows is derived without these answers
         return Found(closer, *_ask_around_means(asker, closer, around))
-    means = asker.ask(mean_questions(sample), where=sample.group, later=_expressions(later))
-    values, distances = [mean.value for mean in means], [within * each for each in asker.deviations]
+    near = _by_deviations(asker, sample, later)
     asker.set_aside()
-    closer = _closer(sample, [x.bounds for x in sample.variables], values, distances)
+    closer, values = _closer(sample, sample, near, within), [each.value for each in near]
     # Any number close to the mean will do to ask around, so this is one step: in rounds, each has rows of its own.
-    near = [Column(x, Centre(x.bounds, Number(v, v, v), v)) for x, v in zip(closer.variables, values, strict=True)]
-    numbers = asker.ask([*mean_questions(closer), *around(near)], where=closer.group)
-    return Found(closer, near, numbers[len(near) :], values)
+    columns = [Column(x, Centre(x.bounds, Number(v, v, v), v)) for x, v in zip(closer.variables, values, strict=True)]
+    numbers = asker.ask([*mean_questions(closer), *around(columns)], where=closer.group)
+    return Found(closer, columns, numbers[len(columns) :], values)
 
 
-def _found_by_distances(asker: Asker, sample: Sample, within: float, later: Questions) -> Sample:
-    """Find closer bounds by the mean distances from the means: where noise hides these, from closer bounds once more.
+def in_one_look(asker: Asker, sample: Sample) -> bool:
+    """Whether bounds are found at once, from exact moments of a round."""
+    rounds = asker.desk.plan.mechanism.batch is not None
+    return rounds and asker.releases_deviations(mean_questions(sample), sample.group)
 
-    A short budget ends this earlier, with bounds that are farther apart.
+
+def most_means(asker: Asker, sample: Sample) -> int:
+    """The most means that are asked for to find closer bounds."""
+    each = 1 if asker.releases_deviations(mean_questions(sample), sample.group) else 2
+    return each * len(sample.variables) * (1 if in_one_look(asker, sample) else LOOKS)
+
+
+class _Near(NamedTuple):
+    """Where the numbers are."""
+
+    value: float
+    """About their mean."""
+    spread: float
+    """Roughly their distance from there, as a standard deviation, or more if something else hides it."""
+    hidden: bool
+
+
+def _by_deviations(asker: Asker, sample: Sample, later: Questions) -> list[_Near]:
+    """From the deviations that are released with the means."""
+    means = asker.ask(mean_questions(sample), where=sample.group, later=_expressions(later))
+    found = zip(means, asker.deviations, strict=True)
+    return [_Near(mean.value, math.hypot(*each), each.off > each.value) for mean, each in found]
+
+
+def _by_distances(asker: Asker, sample: Sample, later: Questions) -> list[_Near]:
+    """From the mean distances from the means: 1.25 of a deviation, for a bell curve.
+
+    A distance that noise hides is taken to be half of what it may be at most.
+    """
+    columns, far = _ask_around_means(asker, sample, lambda each: [column.distance for column in each], later)
+    found = [
+        (column.centre.around, max(each.value, each.high / 2), each.value < each.high / 2)
+        for column, each in zip(columns, far, strict=True)
+    ]
+    return [_Near(value, PER_DISTANCE * distance, hidden) for value, distance, hidden in found]
+
+
+def _look_for_bounds(asker: Asker, sample: Sample, within: float, around: Around, later: Questions) -> Sample:
+    """Look for closer bounds, and again from there where something hides how close the numbers are.
+
+    A short budget ends this earlier, with bounds that are farther apart; a repeat ends where the first one did.
     """
     found = sample
+    by = _by_deviations if asker.releases_deviations(mean_questions(sample), sample.group) else _by_distances
     for looks in range(LOOKS):
+        asker.set_aside()
         try:
-            columns, far = _ask_around_means(asker, found, lambda each: [column.distance for column in each], later)
+            near = by(asker, found, later)
         except BudgetExhausted:
             if not looks:
                 raise
             break
-        values, distances = [each.centre.around for each in columns], [within * spread_of(each) for each in far]
-        found = _closer(sample, [x.bounds for x in found.variables], values, distances)
-        if not any(map(_drowns, far)):
+        found = _closer(sample, found, near, within)
+        if not any(each.hidden for each in near) or _was_asked(asker, found, around):
             break
     return found
 
 
-def _closer(sample: Sample, bounds: list[Bounds], values: list[float], distances: list[float]) -> Sample:
-    """The numbers clipped to bounds that far from their means, at most to those that are known."""
-    known = [bounds_around(*each) for each in zip(bounds, values, distances, strict=True)]
+def _was_asked(asker: Asker, sample: Sample, around: Around) -> bool:
+    """Whether everything about numbers with these bounds was asked before."""
+    means, group = mean_questions(sample), sample.group
+    if not asker.answered(means, group):
+        return False
+    known = zip(sample.variables, asker.ask(means, where=group), strict=True)
+    return asker.answered(around([Column(x, Centre(x.bounds, mean, mean.value)) for x, mean in known]), group)
+
+
+def _closer(sample: Sample, found: Sample, near: list[_Near], within: float) -> Sample:
+    """The numbers clipped to bounds that far from their means, at most to those that were found before."""
+    known = zip(found.variables, near, strict=True)
+    bounds = [bounds_around(x.bounds, each.value, within * each.spread) for x, each in known]
     # A number that is as it was given is not clipped again, so that what was asked about it is not asked twice.
-    each = (x if x.bounds == new else _narrowed(x, new) for x, new in zip(sample.variables, known, strict=True))
+    each = (x if x.bounds == new else _narrowed(x, new) for x, new in zip(sample.variables, bounds, strict=True))
     return replace(sample, variables=tuple(each))
 
 
-def _drowns(distance: Number) -> bool:
-    return distance.value < distance.high / 2
-
-
-def spread_of(distance: Number) -> float:
-    """The standard deviation of a bell curve with this mean distance from its middle.
-
-    A distance that drowns in noise is taken to be half of what it may be at most.
-    """
-    return PER_DISTANCE * (distance.high / 2 if _drowns(distance) else distance.value)
-
-
 def bounds_around(bounds: Bounds, value: float, distance: float) -> Bounds:
-    """Bounds that far from a released mean, in short numbers: they are part of what is asked and stated.
-
-    If rows showed no distance at all, they do not tell what others are like, and the bounds stay.
-    """
-    if not distance:
-        return bounds
+    """Bounds that far from a released mean, in short numbers: they are part of what is asked and stated."""
     low, high = bounds
     reach = Decimal(max(distance, _LEAST * max(-low, high)))
     step, middle = Decimal(1).scaleb(reach.adjusted() - 1), Decimal(value)

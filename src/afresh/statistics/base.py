@@ -121,6 +121,13 @@ class Sample:
         return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
 
 
+class Deviation(NamedTuple):
+    """The standard deviation of a number as it was released with its mean, and how far `off` both may be."""
+
+    value: float
+    off: float
+
+
 class Shape(NamedTuple):
     """What a vector of means looks like."""
 
@@ -167,14 +174,14 @@ class OfNumbers(Statistic, Protocol):
         """Its own condition, in SQL."""
         ...
 
-    def searches(self, asker: Asker) -> bool:
-        """Whether the number of its questions depends on their answers.
+    def most(self, asker: Asker) -> int:
+        """The largest number of means that it asks for.
 
         Args:
             asker: How means are asked for.
 
         Returns:
-            False if it always asks for the same number of means.
+            A number of means.
         """
         ...
 
@@ -321,13 +328,9 @@ class Asker:
         Expressions like the `later` ones will be asked when these are answered: nothing is paid unless all can be.
         With a `vector` they are its coordinates, released at once.
         """
-        after = [
-            make_asked({"expression": each, "bounds": (0.0, 1.0), "missing": 0.0, "where": where}, self.schema)
-            for each in later
-        ]
+        after = self._arranged([{"expression": each, "bounds": (0.0, 1.0), "missing": 0.0} for each in later], where)
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        parts = [self.desk.arranged(replace(one, own=False)) for one in after]
-        return self.ask_parts(asked, sum(len(one.queries) for one in parts), vector)
+        return self.ask_parts(asked, sum(len(one.queries) for one in after), vector)
 
     def ask_parts(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Number]:
         """Means of checked questions, as parts of what will be stated."""
@@ -341,18 +344,27 @@ class Asker:
 
         Not if a mean within the group is made of two others.
         """
-        asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        whole = all(len(self.desk.arranged(replace(one, own=False)).queries) == 1 for one in asked)
+        whole = all(len(one.queries) == 1 for one in self._arranged(questions, where))
         return whole and isinstance(self.desk.plan.mechanism, ReleasesDeviation)
 
     @property
-    def deviations(self) -> list[float]:
+    def deviations(self) -> list[Deviation]:
         """Those of what was asked and not set aside, if they are released."""
         mechanism = self.desk.plan.mechanism
         assert isinstance(mechanism, ReleasesDeviation)
         entries = [part.entry for reply in self.replies for part in reply.parts]
-        found = [(entry.bounds, entry.outcome.released) for entry in entries if entry.outcome is not None]
-        return [mechanism.deviation_in(released) * (high - low) for (low, high), released in found]
+        known = [(high - low, each.outcome.released) for each in entries if each.outcome for low, high in [each.bounds]]
+        return [Deviation(scale * mechanism.deviation_in(of), scale * mechanism.off_in(of)) for scale, of in known]
+
+    def answered(self, questions: Sequence[dict[str, Any]], where: str | None) -> bool:
+        """Whether all of these were asked before, and so are free."""
+        asked = self.desk.questions(self._arranged(questions, where))
+        return not self.desk.ledger.unpaid(self.desk.terms, asked)
+
+    def _arranged(self, questions: Sequence[dict[str, Any]], where: str | None) -> list[Asked]:
+        """These questions as the desk asks them."""
+        asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
+        return [self.desk.arranged(replace(one, own=False)) for one in asked]
 
     def set_aside(self) -> None:
         """What was asked so far only decided what to ask next."""

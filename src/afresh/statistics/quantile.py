@@ -69,16 +69,16 @@ class Quantile(OfRows):
         (expression,) = numbers
         return replace(self, expression=expression, where=None, missing=self.bounds[0])
 
-    def searches(self, asker: Asker) -> bool:
-        """Whether it asks for one point after another: not with rounds.
+    def most(self, asker: Asker) -> int:
+        """The number of points.
 
         Args:
             asker: How means are asked for.
 
         Returns:
-            False if all points are asked for at once.
+            A number of means.
         """
-        return asker.desk.plan.mechanism.batch is None
+        return self.points
 
     def _sample(self, schema: Schema) -> Sample:
         given = variable(self.expression, self.bounds, self.missing, schema)

@@ -23,7 +23,7 @@ from afresh.queries.tree import Type
 from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Number, Reading
 from afresh.results.rules import derive
-from afresh.statistics.base import Asker, OfNumbers, Schema
+from afresh.statistics.base import Asker, Deviation, OfNumbers, Schema
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -77,14 +77,14 @@ class Rehearsal(Asker):
     """The standard deviations of these numbers."""
     steps: int = 0
     """The number of times it was asked."""
-    searched: bool = False
-    """Whether the number of questions depended on their answers."""
+    most: int = 0
+    """The largest number of means that it might have been asked for."""
 
     def half_width(self, statistic: OfNumbers, laws: Sequence[Bell]) -> float:
         """The half-width to expect if the statistic's numbers are like this."""
         columns = zip(("x", "y"), laws, strict=False)
         made = statistic.of(*(f"({law.mean!r} + {law.deviation!r} * {name})" for name, law in columns))
-        self.searched, found = made.searches(self), made.measure(self)
+        self.most, found = made.most(self), made.measure(self)
         assert isinstance(found, Answer)
         return found.interval.half_width
 
@@ -126,9 +126,13 @@ class Rehearsal(Asker):
         return super().releases_deviations(questions, "inside" if self.grouped else None)
 
     @property
-    def deviations(self) -> list[float]:
+    def deviations(self) -> list[Deviation]:
         """Those of the made-up rows."""
-        return self.spreads
+        return [Deviation(each, 0.0) for each in self.spreads]
+
+    def answered(self, questions: Sequence[dict[str, Any]], where: str | None) -> bool:
+        """Nothing was asked before."""
+        return False
 
     def set_aside(self) -> None:
         """What was asked so far only decided what to ask next."""

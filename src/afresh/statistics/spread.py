@@ -13,6 +13,7 @@ this unless told otherwise: it has no scale of its own, so bounds that are too f
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from afresh import checks
 from afresh.queries.text import number
 from afresh.results.answer import Answer
 from afresh.results.reading import Number
-from afresh.statistics.around import LOOKS, Bounds, Column, Questions, ask_around, mean_questions, squares
+from afresh.statistics.around import LOOKS, Bounds, Column, Questions, ask_around, most_means, squares
 from afresh.statistics.base import (
     Asker,
     OfRows,
@@ -43,7 +44,7 @@ def _check_within(within: float | None) -> float | None:
 
 
 def _within_text(within: float | None, each: str) -> str:
-    return "" if within is None else f", {each}clipped within {number(within)} standard deviations of its mean"
+    return "" if within is None else f", {each}clipped around its mean (within={number(within)})"
 
 
 def _clipped_to(sample: Sample) -> str:
@@ -71,17 +72,32 @@ class _Spread(OfRows):
     __slots__ = ()
     within: float | None
 
-    def searches(self, asker: Asker) -> bool:
-        """Whether it may look for closer bounds more than once: not if deviations are released with the means.
+    @property
+    @abstractmethod
+    def ranges(self) -> tuple[Bounds, ...]:
+        """The bounds of each number."""
+
+    @property
+    @abstractmethod
+    def _clipped_means(self) -> int:
+        """The number of means it needs of clipped numbers."""
+
+    @property
+    def _means(self) -> int:
+        looks = 0 if self.within is None else 2 * LOOKS * len(self.ranges)
+        return self._clipped_means + looks
+
+    def most(self, asker: Asker) -> int:
+        """The means that it needs, and those that find closer bounds.
 
         Args:
             asker: How means are asked for.
 
         Returns:
-            False if it always asks for the same number of means.
+            A number of means.
         """
-        sample = self._sample(asker.schema)
-        return self.within is not None and not asker.releases_deviations(mean_questions(sample), sample.group)
+        looks = 0 if self.within is None else most_means(asker, self._sample(asker.schema))
+        return self._clipped_means + looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +125,8 @@ class Variance(_Spread):
         object.__setattr__(self, "within", _check_within(self.within))
 
     @property
-    def _means(self) -> int:
-        return 2 if self.within is None else 2 + 2 * LOOKS
+    def _clipped_means(self) -> int:
+        return 2
 
     @property
     def _grouped(self) -> bool:
@@ -211,8 +227,8 @@ class Covariance(_Spread):
         object.__setattr__(self, "within", _check_within(self.within))
 
     @property
-    def _means(self) -> int:
-        return 4 if self.within is None else 4 + 4 * LOOKS
+    def _clipped_means(self) -> int:
+        return 4
 
     @property
     def _rule(self) -> str:
@@ -307,8 +323,8 @@ class Correlation(Covariance):
     _name: ClassVar[str] = "correlation"
 
     @property
-    def _means(self) -> int:
-        return 6 if self.within is None else 5 + 4 * LOOKS
+    def _clipped_means(self) -> int:
+        return 6 if self.within is None else 5  # by sums
 
     @property
     def _rule(self) -> str:
