@@ -271,7 +271,7 @@ def _too_few_rows(left: int, asked: int, answers: int, whose: str | None) -> Bud
         asked=0,
         spent=answers,
         questions=answers,
-        message=f"this round takes {asked:,} fresh rows, but {max(left, 0):,} are left{beside}. "
+        message=f"this takes {asked:,} fresh rows, but {max(left, 0):,} are left{beside}. "
         "Nothing was charged; repeats are free.",
         analyst=whose,
     )

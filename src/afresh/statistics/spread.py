@@ -109,8 +109,8 @@ class Variance(_Spread):
         bounds: What it is clipped to.
         where: A condition in SQL; only rows that satisfy it count.
         missing: What rows without the number count as; left out unless it is given.
-        within: Clip the number to about so many standard deviations around its mean. This takes one more answer where
-            the method releases deviations, and two to six more where it adds noise.
+        within: Clip the number to about so many standard deviations around its mean, as well as these are known.
+            This takes one more answer in rounds, and at most six more; `Guard.price` shows how many.
     """
 
     expression: str
@@ -185,8 +185,8 @@ class StandardDeviation(Variance):
         bounds: What it is clipped to.
         where: A condition in SQL; only rows that satisfy it count.
         missing: What rows without the number count as; left out unless it is given.
-        within: Clip the number to about so many standard deviations around its mean. This takes one more answer where
-            the method releases deviations, and two to six more where it adds noise.
+        within: Clip the number to about so many standard deviations around its mean, as well as these are known.
+            This takes one more answer in rounds, and at most six more; `Guard.price` shows how many.
     """
 
     __slots__ = ()
@@ -208,8 +208,8 @@ class Covariance(_Spread):
         where: A condition in SQL; only rows that satisfy it count.
         missing_x: What rows without x count as; left out unless it is given.
         missing_y: The same for y.
-        within: Clip both numbers to about so many standard deviations around their means. This takes two more answers
-            where the method releases deviations, and four to twelve more where it adds noise.
+        within: Clip both numbers to about so many standard deviations around their means, as well as these are known.
+            This takes two more answers in rounds, and at most twelve more; `Guard.price` shows how many.
     """
 
     x: str
@@ -315,8 +315,8 @@ class Correlation(Covariance):
         where: A condition in SQL; only rows that satisfy it count.
         missing_x: What rows without x count as; left out unless it is given.
         missing_y: The same for y.
-        within: The number of standard deviations; None for the bounds as they are. That takes six answers instead of
-            seven where the method releases deviations, and instead of nine to seventeen where it adds noise.
+        within: The number of standard deviations; None for the bounds as they are. That takes six answers, instead of
+            seven in rounds and at most seventeen; `Guard.price` shows how many.
     """
 
     within: float | None = WITHIN
