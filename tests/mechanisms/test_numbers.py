@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import afresh
+from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import DrawsSeveral, FollowsDeviation, at_levels
 from afresh.mechanisms.calibrated import plan_calibrated
+from afresh.mechanisms.registry import PLANNERS as METHODS
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.moments import Aim, Grouped, Moments
 from afresh.receipts import verify
@@ -24,6 +26,7 @@ from afresh.results.rules import group_ends
 from oracle import numbers as oracle
 from oracle import stabilized as theta
 
+COARSE = ("calibrated", "stabilized", "symmetrized")
 PLANNERS = {"stabilized": plan_stabilized, "calibrated": plan_calibrated}
 SIZES = [(10**5, 1000), (2000, 40), (336_776, 100)]
 each = pytest.mark.parametrize("method", PLANNERS)
@@ -299,3 +302,34 @@ def test_both_answers_about_a_group_are_aimed_alike(method: str | None) -> None:
             assert found[0]["share"] != found[2]["share"]
         failed = [check.name for check in verify(guard.receipt()).checks if not check.passed]
     assert failed == ["real noise"]
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_the_precision_of_a_number_can_be_chosen_or_is_refused(method: str) -> None:
+    """At a lower charge, over all rows and within a group; where all answers have the same noise it says so, free."""
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"x": np.clip(rng.normal(0.5, 0.1, 20_000), 0, 1), "g": rng.random(20_000) < 0.5})
+    with afresh.open(frame, questions=100, answers=300 if method in COARSE else None, method=method) as guard:
+        for where in (None, "g"):
+            asked: dict[str, Any] = {
+                "expression": "x",
+                "bounds": (0, 1),
+                "missing": 0,
+                "where": where,
+                "precision": 0.2,
+            }
+            if method not in COARSE:
+                for call in (guard.price, guard.ask):
+                    with pytest.raises(InvalidArgument, match="precision cannot be chosen with"):
+                        call(**asked)
+                assert guard.budget.spent == 0
+                continue
+            price, found = guard.price(**asked), guard.ask(**asked)
+            best = guard.price("x", (0, 1), where, 0)
+            assert price.charge < best.charge
+            assert price.half_width is not None
+            assert best.half_width is not None
+            assert price.half_width > best.half_width
+            assert 0.5 in found.interval
+            assert where is not None or found.interval.half_width <= 0.2
+        assert verify(guard.receipt()).passed

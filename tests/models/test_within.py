@@ -26,7 +26,9 @@ from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Reading
 from afresh.results.rules import RULES, scale_of
 from afresh.results.spreads import most_correlated
+from afresh.statistics import around
 from afresh.statistics.around import bounds_around
+from afresh.statistics.base import Asker
 from afresh.statistics.closer import clipped_width
 from afresh.wire.arguments import OF_ROWS, to_argument, to_statistic
 
@@ -144,6 +146,24 @@ def test_a_repeat_is_free_whatever_others_have_asked_since(share: int) -> None:
         for analyst in (ann, bob, guard):
             again: Any = analyst.measure(statistic)
             assert (again.charged, again.question, again.interval) == (0, first.question, first.interval)
+
+
+@pytest.mark.parametrize("method", ["symmetrized", "checked"])
+def test_a_repeat_ends_at_the_closest_bounds_that_were_asked_about(method: str) -> None:
+    """Somebody else may have asked about bounds on the way, which were found from the same answers."""
+    statistic = s.Variance("x", (-2e5, 2e5), missing=0, within=3)
+    with afresh.open(sample(50_000), 90, method=method, simulation_seed=4, made_up=True) as guard:
+        first = guard.measure(statistic)
+        assert isinstance(first, Answer)
+        asker = Asker(guard.desk, "somebody")
+        given = statistic._sample(asker.schema)
+        look = around._by_deviations if method == "checked" else around._by_distances
+        on_the_way = around._closer(given, given, look(asker, given, []), 3)
+        around._ask_around_means(asker, on_the_way, around.squares)
+        assert sum(len(reply.charged) for reply in asker.replies) == 1  # only the square is new
+        again = guard.measure(statistic)
+        assert isinstance(again, Answer)
+        assert (again.charged, again.question, again.interval) == (0, first.question, first.interval)
 
 
 def test_a_short_budget_ends_the_search_for_closer_bounds() -> None:
@@ -290,7 +310,7 @@ def test_the_rules_on_random_laws(known: bool) -> None:
         of_x, of_y = weights @ x, weights @ y
         means = [part(float(of_x)), part(float(of_y))]
         v, w = (float(np.clip(random.normal(mean.value, 0.1), 0, 1)) if known else mean.value for mean in means)
-        text = f"what is asked around {number(v)} and {number(w)}"
+        text = f"(x - {number(v)}) * (y - {number(w)})"
         reach_x, reach_y = max(v, 1 - v), max(w, 1 - w)
         a, b = x - v, y - w
         u, z = a / reach_x, b / reach_y

@@ -359,6 +359,11 @@ class _Number(FollowingDeviation, Symmetrized):
     def row_charge(self) -> float:
         return row_units(self.numbers, self.firsts) * self._row_unit / self.times**2
 
+    def coarser(self, coarseness: float) -> Symmetrized:
+        """The same number in a coarser answer."""
+        plain = Symmetrized(**own_constants(self, Symmetrized))
+        return plain.coarser(self.times * coarseness).answering(None)
+
     @property
     def noise_scale(self) -> float:
         """The noise of a plain answer of its coarseness."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -90,11 +91,11 @@ def _check_centres(rule: str, parts: Sequence[Reading], parameters: Parameters) 
     questions = parts[means:-means] if rule.endswith(_AGAIN) else parts[means:]
     names = ("bounds",) if _CENTRES[of] == 1 else ("x", "y")
     for place, (name, mean) in enumerate(zip(names, _numbers(parts[:means], parameters), strict=True)):
-        text = number(abs(float(around.get(name, mean.value))))
+        text = f" - {number(around.get(name, mean.value) + 0.0)}"  # 0 has no sign in texts
         other = (3 - place) * step  # the square of a plain correlation that is about the other number alone
         own = [*questions[:other], *questions[other + step :]] if of == "correlation" else questions
-        if not all(text in part.entry.text for part in own):
-            raise InvalidArgument(f"a parameter or a mean is {text}, which the questions around it do not contain")
+        if not all(re.search(rf"{re.escape(text)}(?![\w.])", part.entry.text) for part in own):
+            raise InvalidArgument(f"a parameter or a mean is not what its questions subtract, which would be{text}")
 
 
 def _half(part: Reading, said: Sequence[float]) -> float:

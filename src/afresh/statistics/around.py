@@ -175,7 +175,7 @@ def _by_distances(asker: Asker, sample: Sample, later: Questions) -> list[_Near]
 
     A distance that noise hides is taken to be half of what it may be at most.
     """
-    columns, far = _ask_around_means(asker, sample, lambda each: [column.distance for column in each], later)
+    columns, far = _ask_around_means(asker, sample, _distances, later)
     found = [
         (column.centre.around, max(each.value, each.high / 2), each.value < each.high / 2)
         for column, each in zip(columns, far, strict=True)
@@ -186,11 +186,17 @@ def _by_distances(asker: Asker, sample: Sample, later: Questions) -> list[_Near]
 def _look_for_bounds(asker: Asker, sample: Sample, within: float, around: Around, later: Questions) -> Sample:
     """Look for closer bounds, and again from there where something hides how close the numbers are.
 
-    A short budget ends this earlier, with bounds that are farther apart; a repeat ends where the first one did.
+    A short budget ends this earlier, with bounds that are farther apart. A repeat is free: it ends at the closest
+    bounds for which everything was asked before.
     """
-    found = sample
-    by = _by_deviations if asker.releases_deviations(mean_questions(sample), sample.group) else _by_distances
+    by, looked_at = _by_distances, _distances
+    if asker.releases_deviations(mean_questions(sample), sample.group):
+        by, looked_at = _by_deviations, _nothing
+    found, earlier = sample, list[Sample]()
     for looks in range(LOOKS):
+        asked = [each for each in reversed(earlier) if _was_asked(asker, each, around)]
+        if asked and not _was_asked(asker, found, looked_at):  # another look would not be free
+            return asked[0]
         asker.set_aside()
         try:
             near = by(asker, found, later)
@@ -199,18 +205,27 @@ def _look_for_bounds(asker: Asker, sample: Sample, within: float, around: Around
                 raise
             break
         found = _closer(sample, found, near, within)
-        if not any(each.hidden for each in near) or _was_asked(asker, found, around):
+        earlier.append(found)
+        if not any(each.hidden for each in near):
             break
-    return found
+    return next((each for each in reversed(earlier) if _was_asked(asker, each, around)), found)
 
 
 def _was_asked(asker: Asker, sample: Sample, around: Around) -> bool:
-    """Whether everything about numbers with these bounds was asked before."""
+    """Whether the means of these numbers, and what is `around` them, were asked before."""
     means, group = mean_questions(sample), sample.group
     if not asker.answered(means, group):
         return False
     known = zip(sample.variables, asker.ask(means, where=group), strict=True)
     return asker.answered(around([Column(x, Centre(x.bounds, mean, mean.value)) for x, mean in known]), group)
+
+
+def _distances(columns: list[Column]) -> Questions:
+    return [column.distance for column in columns]
+
+
+def _nothing(columns: list[Column]) -> Questions:
+    return []
 
 
 def _closer(sample: Sample, found: Sample, near: list[_Near], within: float) -> Sample:
