@@ -130,6 +130,37 @@ def test_times_are_numbers_like_others(way: dict[str, Any]) -> None:
         assert found.interval.half_width < 0.35
 
 
+@pytest.mark.parametrize("way", [{"method": "symmetrized"}, {"method": "calibrated"}, {"rounds": 60}], ids=str)
+def test_a_correlation_that_says_little_says_what_would_have_told_more(way: dict[str, Any]) -> None:
+    """What is suggested is enough, and is possible: a correlation takes two rounds, and more than one answer."""
+    rows = sample(100_000)
+    rows["y"] = np.random.default_rng(3).normal(40, 5, len(rows))  # which is independent of x: the widest case
+    statistic = s.Correlation("x", "y", *BOUNDS, **WHOLE)
+    with afresh.open(rows, 200, simulation_seed=4, made_up=True, **way) as guard:
+        found = guard.measure(statistic)
+        within_a_group = guard.measure(replace(statistic, where="g"))
+    assert isinstance(found, Answer)
+    assert isinstance(within_a_group, Answer)
+    assert within_a_group.would_tell == ()
+    said = " ".join(found.would_tell)
+    assert f"To know it to ±0.1, any of these would have been enough: {found.would_tell[0]}, " in " ".join(
+        str(found).split()
+    )
+    others: list[dict[str, Any]] = [{"rounds": int(*re.findall(r"rounds=(\d+)", said))}]
+    others.append({"open": float(*re.findall(r"open=([\d.]+)", said))})
+    for other in others:
+        with afresh.open(rows, 200, simulation_seed=4, made_up=True, **other) as guard:
+            narrow = guard.measure(statistic)
+        assert isinstance(narrow, Answer)
+        assert narrow.interval.half_width <= 0.1
+        assert narrow.would_tell == ()
+    assert "rows instead of 100,000" in said
+    with afresh.open(rows[:700], 200, simulation_seed=4, made_up=True, **way | {"allow_wide": True}) as guard:
+        poor = guard.measure(statistic)
+    assert isinstance(poor, Answer)
+    assert not any("one round" in each or "question" in each for each in poor.would_tell)
+
+
 @pytest.mark.parametrize("share", [9, 30])
 def test_a_repeat_is_free_whatever_others_have_asked_since(share: int) -> None:
     """With a small share it looked for closer bounds once; others look further, and the share may grow."""

@@ -253,11 +253,14 @@ def would_tell_mean(
     return would_tell(mechanism, reach, target, lambda m: min(m.half_width(mean) / math.sqrt(share), 0.5))
 
 
-def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) -> tuple[str, ...]:
+def would_tell(
+    mechanism: Mechanism, reach: float, target: float, width: Width, *, answers: int = 1, steps: int = 1
+) -> tuple[str, ...]:
     """What would have decided a question that a half-width of `reach` left open: a half-width of at most `target`.
 
     Each is a single change to the plan. Rounds and open rows are computed; rows and questions follow the laws that
-    widths obey, n^(-1/2), and k^(1/4) where every question may depend on every answer.
+    widths obey, n^(-1/2), and k^(1/4) where every question may depend on every answer. It takes so many `answers`, and
+    in rounds so many `steps`.
     """
     if not (0 < target < reach):
         return ()
@@ -265,7 +268,7 @@ def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) 
     found = []
     if (rounds := _most_rounds(rows, questions, failure, target, width)) is not None:
         now = mechanism.batch is not None and rows // mechanism.batch <= rounds
-        if not now:
+        if not now and rounds >= steps:
             how = "one round" if rounds == 1 else f"at most {rounds:,} rounds"
             found.append(f"asking in {how} (rounds={rounds})")
     share = narrowest_share(rows, questions, failure)
@@ -274,7 +277,7 @@ def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) 
         found.append(f"opening {show.percent(share or 0.0)} of the rows (open={share:g}, while checks pass)")
     shrink = target / reach
     adaptive = mechanism.batch is None and not mechanism.symbols and reach < _WIDEST_LAW
-    if adaptive and (fewer := math.floor(questions * shrink**4)) >= 1:
+    if adaptive and (fewer := math.floor(questions * shrink**4)) >= answers:
         asked = "one question" if fewer == 1 else f"about {fewer:,} questions"
         found.append(f"{asked} instead of {questions:,}")
     if (more := rows / shrink**2) <= _MOST:

@@ -1,4 +1,4 @@
-"""What `within` would give where a statistic of spread says little: from public constants and released numbers alone.
+"""What would have told more where a statistic of spread says little: from public constants and released numbers alone.
 
 Answers about squares and products follow the bounds. A released mean square, however noisy, shows whether numbers lie
 much closer together than their bounds do; then bounds that are found first make the interval narrower. How narrow, is
@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 
 from afresh.mechanisms.base import FollowsDeviation, Mechanism, NeverEnds, at_levels
-from afresh.results.answer import WIDE, Answer
+from afresh.planning.ways import would_tell
+from afresh.results.answer import NARROW, WIDE, Answer
 from afresh.results.reading import Number
 
 WITHIN = 3.0
@@ -19,6 +20,7 @@ WITHIN = 3.0
 PER_DISTANCE = 1.2533
 """The standard deviation of a bell curve, for a mean distance of 1 from its middle."""
 _WORTH, _WORTH_TRYING = 0.8, 0.95  # of the width without it, which is only estimated; the second if that says nothing
+_ROUNDED = 1.1  # bounds are found approximately, and rounded outward
 _NONE = 1e-9  # a spread that nothing can be closer to
 _Width = Callable[[float, float], float]
 
@@ -52,6 +54,25 @@ def suggestion(
     return f"{said}, and would give about ±{width:.2g} if these numbers have about a bell curve"
 
 
+def other_plans(
+    answer: Answer, mechanism: Mechanism, within: float, kind: str, unit: float, most: int
+) -> tuple[str, ...]:
+    """What would have made a statistic of clipped numbers narrow that says little; nothing if it says enough.
+
+    Widths are those of bell curves between bounds that were found `within` so many deviations. It takes two rounds, and
+    at most so many answers. It is for means over all rows: in a group, its share of them is not known.
+    """
+    scale = answer.bounds[1] - answer.bounds[0]
+    if answer.interval.half_width <= WIDE * scale or isinstance(mechanism, NeverEnds):
+        return ()
+
+    def width(other: Mechanism) -> float:
+        return _ROUNDED * unit * clipped_width(_width_of(other), 1 / within, kind, most=math.inf) / scale
+
+    reach = max(answer.interval.half_width / scale, width(mechanism))  # an interval ends where its range does
+    return would_tell(mechanism, float(f"{reach:.2g}"), NARROW, width, answers=most, steps=2)
+
+
 def _says_little(answer: Answer, kind: str) -> bool:
     """Whether it covers much of its range or, where values are a small part of the range, may be zero."""
     low, high = answer.bounds
@@ -71,8 +92,11 @@ def _width_of(mechanism: Mechanism) -> _Width:
     return width
 
 
-def clipped_width(width: _Width, spread: float, kind: str) -> float:
-    """The half-width with bounds that are found first, for bell curves of this spread; `width` is that of a mean."""
+def clipped_width(width: _Width, spread: float, kind: str, most: float = 1.0) -> float:
+    """The half-width with bounds that are found first, for bell curves of this spread; `width` is that of a mean.
+
+    That of a correlation is at most this.
+    """
     distance = spread / PER_DISTANCE
     known = width(distance, math.sqrt(max(spread**2 - distance**2, 0.0)))
     reach = min(WITHIN * PER_DISTANCE * max(distance, (distance + known) / 2), 1.0)
@@ -80,7 +104,7 @@ def clipped_width(width: _Width, spread: float, kind: str) -> float:
     match kind:
         case "correlation":  # u and w are independent: ((u + w)/2)^2 and ((u - w)/2)^2 have half that mean
             part = 2 * width(square / 2, math.sqrt(2) * square / 2) / square
-            return min(part * (1 + part / 2), 1.0)  # what it is divided by is uncertain as well
+            return min(part * (1 + part / 2), most)  # what it is divided by is uncertain as well
         case "covariance":  # the positive and the negative part of u w
             return 2 * reach**2 * width(square / math.pi, math.sqrt(0.5 - math.pi**-2) * square)
         case "variance":

@@ -33,7 +33,7 @@ from afresh.statistics.base import (
     variable,
     where_text,
 )
-from afresh.statistics.closer import WITHIN, shown_spread, suggestion
+from afresh.statistics.closer import WITHIN, other_plans, shown_spread, suggestion
 
 _FARTHEST = 1e150  # the distance between bounds; its square, and that of its inverse, are still finite
 
@@ -71,6 +71,7 @@ class _Spread(OfRows):
 
     __slots__ = ()
     within: float | None
+    _name: ClassVar[str]
 
     @property
     @abstractmethod
@@ -86,6 +87,14 @@ class _Spread(OfRows):
     def _means(self) -> int:
         looks = 0 if self.within is None else 2 * LOOKS * len(self.ranges)
         return self._clipped_means + looks
+
+    def _with_plans(self, answer: Answer, asker: Asker, sample: Sample, unit: float) -> Answer:
+        """The answer for clipped numbers; if it says little, with the plans that would have told more."""
+        if sample.group is not None or self.within is None:
+            return answer
+        mechanism = asker.desk.plan.mechanism
+        told = other_plans(answer, mechanism, self.within, self._name, unit, self._means)
+        return replace(answer, would_tell=told)
 
     def most(self, asker: Asker) -> int:
         """The means that it needs, and those that find closer bounds.
@@ -170,11 +179,11 @@ class Variance(_Spread):
         parameters = {**asked.parameters("bounds"), **asker.parameters(sample)}
         stated = text + _clipped_to(sample) if clipped else text
         answer = asker.answer(stated, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
-        if clipped:
-            return answer
         (column,), (square,) = asked.columns, asked.found
-        spread, unit = shown_spread(square, column.centre.reach**2), self._most(2 * column.centre.reach)
-        return _with_suggestion(answer, asker, sample, spread, self._name, unit)
+        unit = self._most(2 * column.centre.reach)
+        if self.within is not None:
+            return self._with_plans(answer, asker, sample, unit)
+        return _with_suggestion(answer, asker, sample, shown_spread(square, column.centre.reach**2), self._name, unit)
 
 
 class StandardDeviation(Variance):
@@ -287,10 +296,10 @@ class Covariance(_Spread):
         parameters = {**asked.parameters("x", "y"), **asker.parameters(sample)}
         stated = text + _clipped_to(sample) if clipped else text
         answer = asker.answer(stated, self._rule, parameters, (-most, most), sample.about_missing)
-        if clipped:
-            return answer
         reaches = [column.centre.reach for column in asked.columns]
         unit = self._most(*(2 * reach for reach in reaches))
+        if self.within is not None:
+            return self._with_plans(answer, asker, sample, unit)
         return _with_suggestion(answer, asker, sample, self._spread(asked.found, reaches), self._name, unit)
 
     def _spread(self, found: list[Number], reaches: list[float]) -> float:
