@@ -120,7 +120,7 @@ def test_numbers_are_around_what_their_questions_say(statistic: Any) -> None:
     others: list[Callable[[float], float]] = [
         lambda v: v + 1e-3,
         lambda v: -v,
-        lambda v: float(str(v)[:-1]),
+        lambda v: float(f"{v:.2g}"),
         lambda v: 0.0,
     ]
     for known in ({}, *({name: other(value) for name, value in around.items()} for other in others)):

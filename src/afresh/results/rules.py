@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import AimsInGroups
 from afresh.moments import Aim
-from afresh.queries.text import number
 from afresh.results.answer import Interval
 from afresh.results.reading import Number, Reading, rescaled
 from afresh.results.spreads import (
@@ -91,11 +90,12 @@ def _check_centres(rule: str, parts: Sequence[Reading], parameters: Parameters) 
     questions = parts[means:-means] if rule.endswith(_AGAIN) else parts[means:]
     names = ("bounds",) if _CENTRES[of] == 1 else ("x", "y")
     for place, (name, mean) in enumerate(zip(names, _numbers(parts[:means], parameters), strict=True)):
-        text = f" - {number(around.get(name, mean.value) + 0.0)}"  # 0 has no sign in texts
+        value, (low, high) = around.get(name, mean.value), parameters[name]
         other = (3 - place) * step  # the square of a plain correlation that is about the other number alone
         own = [*questions[:other], *questions[other + step :]] if of == "correlation" else questions
-        if not all(re.search(rf"{re.escape(text)}(?![\w.])", part.entry.text) for part in own):
-            raise InvalidArgument(f"a parameter or a mean is not what its questions subtract, which would be{text}")
+        for text in (part.entry.text for part in own):
+            if not any(abs(float(each) - value) <= _NEARLY * (high - low) for each in _SUBTRACTED.findall(text)):
+                raise InvalidArgument(f"a parameter or a mean is {value!r}, which {text!r} does not subtract")
 
 
 def _half(part: Reading, said: Sequence[float]) -> float:
@@ -250,6 +250,8 @@ def _bin_of_group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) 
 
 _CENTRES = {"variance": 1, "standard deviation": 1, "covariance": 2, "correlation": 2, "correlation by sums": 2}
 _AGAIN = ", looked at again"
+_SUBTRACTED = re.compile(r" - (-?[\d.]+(?:e[+-]?\d+)?)(?![\w.])")
+_NEARLY = 1e-9  # of the range between bounds: far beyond rounding
 
 
 def again(rule: str, parameters: Parameters) -> tuple[str, int]:
