@@ -115,10 +115,34 @@ def looks() -> None:
     (SAMPLES / f"version{receipt['version']}-looks-rounds.json").write_text(json.dumps(receipt, indent=1))
 
 
+def closer() -> None:
+    """Numbers clipped to bounds that were found in rounds, or looked for more than once, and final looks at them."""
+    rng = np.random.default_rng(14)
+    x, y = rng.normal(size=(2, 20_000))
+    frame = pd.DataFrame({"x": x, "y": 0.6 * x - 0.8 * y - 5, "group": rng.random(20_000) < 0.4})
+    bounds: Any = {"bounds_x": (-2000, 2000), "bounds_y": (-2e6, 2e6)}
+    for name, given in (
+        ("rounds", {"rounds": 20}),
+        ("checked", {"method": "checked"}),
+        ("settled", {"method": "settled"}),
+    ):
+        with afresh.open(frame, 80, ledger=":memory:", analyst="ann", **given) as guard:
+            guard.measure(Correlation("x", "y", **bounds, missing_x=0, missing_y=0))
+            guard.measure(Covariance("x", "y", **bounds, missing_x=0, missing_y=0, within=4))
+            guard.measure(Variance("y", (-2e6, 2e6), where="group", missing=0, within=3))
+            guard.ask("x", bounds=(-20, 20), where="group", missing=0)
+            if name == "rounds":
+                guard.close_rounds()
+            receipt = guard.receipt()
+        (SAMPLES / f"version{receipt['version']}-closer-{name}.json").write_text(json.dumps(receipt, indent=1))
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["later"]:
         later()
     elif sys.argv[1:] == ["looks"]:
         looks()
+    elif sys.argv[1:] == ["closer"]:
+        closer()
     else:
         main(sys.argv[1:])

@@ -35,7 +35,10 @@ from afresh.statistics.base import (
 )
 from afresh.statistics.closer import WITHIN, other_plans, shown_spread, suggestion
 
-_FARTHEST = 1e150  # the distance between bounds; its square, and that of its inverse, are still finite
+_CLOSEST, _FARTHEST = (
+    1e-120,
+    1e150,
+)  # the distance between bounds; squares are ordinary numbers, also between closer ones
 
 
 def _check_within(within: float | None) -> float | None:
@@ -60,7 +63,7 @@ def _with_suggestion(answer: Answer, asker: Asker, sample: Sample, spread: float
 def _squared(expression: str, bounds: Bounds, missing: float | None, schema: Schema) -> Variable:
     """A number whose square is one."""
     low, high = checks.bounds("bounds", bounds)
-    if not 1 / _FARTHEST < high - low < _FARTHEST:
+    if not _CLOSEST < high - low < _FARTHEST:
         must_be = "neither so far apart nor so close that the square of their distance is not a number; use other units"
         raise checks.wrong("bounds", bounds, must_be)
     return variable(expression, (low, high), missing, schema)
