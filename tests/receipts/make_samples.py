@@ -1,7 +1,7 @@
 """Write the samples that every later version must verify: `cd tests && python -m receipts.make_samples`.
 
 Run once for a version of the format, never again for the same: the committed files are what is tested. What plans and
-rules may hold grows within a version; `python -m receipts.make_samples later` (`looks`, `closer`) wrote samples of that.
+rules may hold grows within a version; `python -m receipts.make_samples later` (`looks`, `closer`) wrote such samples.
 """
 
 from __future__ import annotations
