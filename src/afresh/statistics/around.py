@@ -82,7 +82,7 @@ def _ask_around_means(
 
 def _check_one_truth(asker: Asker) -> None:
     """Refuse to combine rounds whose true values differ: those of public features are about each round's own rows."""
-    if asker.desk.plan.mechanism.batch is not None and asker.desk.scope.features == "public":
+    if _in_rounds(asker) and asker.desk.scope.features == "public":
         raise InvalidArgument(
             "with public features every round is about the features of its own rows, and this statistic takes two "
             'rounds, which cannot be combined; declare features="hidden", or open the dataset without rounds. Nothing '
@@ -128,8 +128,10 @@ def ask_around(asker: Asker, sample: Sample, within: float | None, around: Aroun
         return Found(sample, *_ask_around_means(asker, sample, around))
     unknown = replace(sample, variables=tuple(_narrowed(x, x.bounds) for x in sample.variables))
     later = [*mean_questions(unknown), *around(_unknown(unknown))]
-    if not in_one_look(asker, sample):
-        closer = _look_for_bounds(asker, sample, within, around, later)
+    releases = asker.releases_deviations(mean_questions(sample), sample.group)
+    if not (releases and _in_rounds(asker)):
+        look = _by_deviations if releases else _by_distances
+        closer = _look_for_bounds(asker, sample, within, look, around, later)
         asker.set_aside()  # what follows is derived without these answers
         return Found(closer, *_ask_around_means(asker, closer, around))
     near = _by_deviations(asker, sample, later)
@@ -141,16 +143,15 @@ def ask_around(asker: Asker, sample: Sample, within: float | None, around: Aroun
     return Found(closer, columns, numbers[len(columns) :], values)
 
 
-def in_one_look(asker: Asker, sample: Sample) -> bool:
-    """Whether bounds are found at once, from exact moments of a round."""
-    rounds = asker.desk.plan.mechanism.batch is not None
-    return rounds and asker.releases_deviations(mean_questions(sample), sample.group)
-
-
 def most_means(asker: Asker, sample: Sample) -> int:
-    """The most means that are asked for to find closer bounds."""
-    each = 1 if asker.releases_deviations(mean_questions(sample), sample.group) else 2
-    return each * len(sample.variables) * (1 if in_one_look(asker, sample) else LOOKS)
+    """The most means that are asked for to find closer bounds: in rounds, exact moments tell at once."""
+    if not asker.releases_deviations(mean_questions(sample), sample.group):
+        return 2 * LOOKS * len(sample.variables)
+    return len(sample.variables) * (1 if _in_rounds(asker) else LOOKS)
+
+
+def _in_rounds(asker: Asker) -> bool:
+    return asker.desk.plan.mechanism.batch is not None
 
 
 class _Near(NamedTuple):
@@ -161,6 +162,9 @@ class _Near(NamedTuple):
     spread: float
     """Roughly their distance from there, as a standard deviation, or more if something else hides it."""
     hidden: bool
+
+
+_Look = Callable[[Asker, Sample, Questions], list[_Near]]
 
 
 def _by_deviations(asker: Asker, sample: Sample, later: Questions) -> list[_Near]:
@@ -183,23 +187,23 @@ def _by_distances(asker: Asker, sample: Sample, later: Questions) -> list[_Near]
     return [_Near(value, PER_DISTANCE * distance, hidden) for value, distance, hidden in found]
 
 
-def _look_for_bounds(asker: Asker, sample: Sample, within: float, around: Around, later: Questions) -> Sample:
+def _look_for_bounds(
+    asker: Asker, sample: Sample, within: float, look: _Look, around: Around, later: Questions
+) -> Sample:
     """Look for closer bounds, and again from there where something hides how close the numbers are.
 
     A short budget ends this earlier, with bounds that are farther apart. A repeat is free: it ends at the closest
     bounds for which everything was asked before.
     """
-    by, looked_at = _by_distances, _distances
-    if asker.releases_deviations(mean_questions(sample), sample.group):
-        by, looked_at = _by_deviations, _nothing
     found, earlier = sample, list[Sample]()
+    looked_at = _distances if look is _by_distances else _nothing
     for looks in range(LOOKS):
-        asked = [each for each in reversed(earlier) if _was_asked(asker, each, around)]
-        if asked and not _was_asked(asker, found, looked_at):  # another look would not be free
-            return asked[0]
+        asked = next((each for each in reversed(earlier) if _was_asked(asker, each, around)), None)
+        if asked is not None and not _was_asked(asker, found, looked_at):  # another look would not be free
+            return asked
         asker.set_aside()
         try:
-            near = by(asker, found, later)
+            near = look(asker, found, later)
         except BudgetExhausted:
             if not looks:
                 raise

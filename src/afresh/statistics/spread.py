@@ -35,10 +35,8 @@ from afresh.statistics.base import (
 )
 from afresh.statistics.closer import WITHIN, other_plans, shown_spread, suggestion
 
-_CLOSEST, _FARTHEST = (
-    1e-120,
-    1e150,
-)  # the distance between bounds; squares are ordinary numbers, also between closer ones
+# The distance between bounds: its square is an ordinary number, and so is that of closer bounds.
+_CLOSEST, _FARTHEST = 1e-120, 1e150
 
 
 def _check_within(within: float | None) -> float | None:
@@ -175,12 +173,12 @@ class Variance(_Spread):
 
     def measure(self, asker: Asker) -> Answer:
         """The mean, then the mean square around it."""
-        text, clipped = self.text(asker.schema), self.within is not None
+        text = self.text(asker.schema)  # before anything is charged: it checks the arguments as well
         asked = ask_around(asker, self._sample(asker.schema), self.within, squares)
         sample = asked.sample
         low, high = sample.variables[0].bounds
         parameters = {**asked.parameters("bounds"), **asker.parameters(sample)}
-        stated = text + _clipped_to(sample) if clipped else text
+        stated = text if self.within is None else text + _clipped_to(sample)
         answer = asker.answer(stated, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
         (column,), (square,) = asked.columns, asked.found
         unit = self._most(2 * column.centre.reach)
@@ -292,12 +290,12 @@ class Covariance(_Spread):
 
     def measure(self, asker: Asker) -> Answer:
         """Both means, then what is asked around them."""
-        text, clipped = self.text(asker.schema), self.within is not None
+        text = self.text(asker.schema)  # before anything is charged: it checks the arguments as well
         asked = ask_around(asker, self._sample(asker.schema), self.within, self._around)
         sample = asked.sample
         most = self._most(*(high - low for low, high in (x.bounds for x in sample.variables)))
         parameters = {**asked.parameters("x", "y"), **asker.parameters(sample)}
-        stated = text + _clipped_to(sample) if clipped else text
+        stated = text if self.within is None else text + _clipped_to(sample)
         answer = asker.answer(stated, self._rule, parameters, (-most, most), sample.about_missing)
         reaches = [column.centre.reach for column in asked.columns]
         unit = self._most(*(2 * reach for reach in reaches))
