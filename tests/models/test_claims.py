@@ -101,6 +101,22 @@ def test_a_contest_tells_the_winner_or_no_improvement(features: Any) -> None:
 
 
 @each
+def test_the_models_of_a_contest_may_have_names_as_elsewhere(features: Any) -> None:
+    with opened(features) as holdout:
+        assert "good wins: " in str(holdout.contest({"bad": BAD, "good": GOOD, "fair": FAIR}))
+        beaten = holdout.contest({"bad": BAD, "good": GOOD}, incumbent=FAIR)
+        assert (beaten.winner, beaten.incumbent) == (1, "incumbent")
+        for models, given, message in (
+            ({"incumbent": BAD, "good": GOOD}, {"incumbent": FAIR}, "a model is called 'incumbent'"),
+            ({"bad": BAD, "good": GOOD}, {"incumbent": FAIR, "names": ["a", "b", "c"]}, "leave out names="),
+            (GOOD, {}, "must be a list, one for each model"),
+        ):
+            with pytest.raises(InvalidArgument, match=message):
+                holdout.contest(models, **given)
+        assert holdout.budget.spent == 2
+
+
+@each
 @pytest.mark.parametrize("bins", [None, 20])
 def test_a_contest_says_beforehand_what_it_detects(features: Any, bins: int | None) -> None:
     """A winner is certified at the level of a claim, more for each candidate: a union over all that might win."""

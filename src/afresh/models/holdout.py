@@ -286,7 +286,7 @@ class Holdout(Held):
 
     def contest(
         self,
-        models: Sequence[Any],
+        models: Sequence[Any] | Mapping[str, Any],
         *,
         incumbent: Any = None,
         bins: int | None = None,
@@ -300,8 +300,8 @@ class Holdout(Held):
         incumbent.
 
         Args:
-            models: As in `score`, one after the other; ties go to the first.
-            incumbent: A model to beat.
+            models: As in `score`, one after the other; ties go to the first. The keys of a dict are their names.
+            incumbent: A model to beat; beside a dict it is called "incumbent".
             bins: The number of equal parts into which the loss's range is split.
             names: The models' names in the record, the incumbent last.
             loss: What to average instead of the holdout's own loss.
@@ -313,10 +313,16 @@ class Holdout(Held):
             InvalidArgument: An argument is wrong, or the method takes no contests; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        used, all_models = self.settled(loss), [*models, *([] if incumbent is None else [incumbent])]
-        predicted = self.predict(all_models, names, used)
-        first = predicted if incumbent is None else predicted[:-1]
-        last = None if incumbent is None else predicted[-1]
+        used = self.settled(loss)
+        if incumbent is None:
+            return self._judge.contest(self.predict(models, names, used), None, bins, used)
+        if isinstance(models, Mapping):
+            if "incumbent" in models:
+                raise InvalidArgument("a model is called 'incumbent', as the one to beat is; give it another name.")
+            models = {**models, "incumbent": incumbent}
+        else:
+            models = [*models, incumbent]
+        *first, last = self.predict(models, names, used)
         return self._judge.contest(first, last, bins, used)
 
     def detects(
