@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import sys
 import traceback
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import ibis
@@ -26,6 +28,8 @@ from afresh.queries.tree import Type
 from cli.program import afresh as program
 from engines import oracle, patterns
 from engines.conformance import Conformance
+from queries import raw
+from queries.rewrites import Rewrites
 
 SECRET = "do-not-tell-7391"
 
@@ -58,6 +62,25 @@ def people(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     database.execute("CREATE VIEW mine.seen AS SELECT id, churned FROM mine.people")
     database.execute('CREATE TABLE mine."Odd Name" AS SELECT 1 AS a')
     return database
+
+
+def test_what_texts_mean(postgres_url: str, database: psycopg.Connection[Any]) -> None:
+    """Every construct in every other, as on the embedded engine."""
+    database.execute("CREATE SCHEMA mine")
+    database.execute(
+        "CREATE TABLE mine.raw (x float8, y float8, k bigint, p boolean, q boolean, r boolean, s text, u text, "
+        "day date, other date, moment timestamp)"
+    )
+    with database.cursor().copy("COPY mine.raw FROM STDIN") as copy:
+        for row in raw.ROWS:
+            copy.write_row(list(row.values()))
+    engine = open_engine(postgres_url, table="mine.raw")
+    dice = random.Random(2018)
+    rewrites = Rewrites([[engine]], dice, dealt=False, library=False)
+    rewrites.check(islice(raw.nested(dice), 0, None, 3))
+    engine.close()
+    assert rewrites.wrong == []
+    assert rewrites.counts["trees"] > 2000
 
 
 def _totals(engine: Any, *texts: str) -> list[float]:

@@ -223,15 +223,9 @@ def _sql(engine: EmbeddedEngine, text: str) -> list[str]:
     return short[1:]
 
 
-def test_whole_numbers_and_dates_are_compared_as_they_are_stored(engines: list[EmbeddedEngine]) -> None:
-    """Where that cannot be told from what the language says: 2^53 stands for its neighbours too."""
-    engine = engines[0]
-    assert _sql(engine, "big < 30") == ['count_if((d."big" < 30))']
-    assert "CAST" in _sql(engine, "big = 9007199254740992")[0]
-    assert _sql(engine, "big = 9007199254740991") == ['count_if((d."big" = 9007199254740991))']
-    assert "CAST" in _sql(engine, "big < 30.5")[0]
-    assert "CASE" not in _sql(engine, "day < '2000-01-01'")[0]
-    assert "isfinite" not in _sql(engine, "x < y")[0]
+def test_dates_are_compared_as_they_are_stored(engines: list[EmbeddedEngine]) -> None:
+    assert "CASE" not in _sql(engines[0], "day < '2000-01-01'")[0]
+    assert "isfinite" not in _sql(engines[0], "x < y")[0]
 
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"])
@@ -289,7 +283,7 @@ def test_what_is_beyond_the_language_is_taken_off_in_whichever_block_of_a_file_i
     }
     for text, expected in counts.items():
         query = make_query(text, engine.schema)
-        assert count_stored(query, "t", engine._columns) is not None
+        assert (count_stored(query, "t", engine._columns) is not None) is text.startswith("day")
         assert engine.moments([query]) == [Moments(5 * block, expected, expected)], text
     engine.close()
 

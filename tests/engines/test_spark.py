@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import traceback
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import ibis
@@ -21,6 +23,8 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns
 from engines.conformance import Conformance, check_generated, check_mistaken
+from queries import raw
+from queries.rewrites import Rewrites
 from test_benchmarks import check
 
 SECRET = "do-not-tell-7391"
@@ -61,6 +65,19 @@ def test_whatever_the_session(spark: Any, nasty_frame: Any) -> None:
     finally:
         for key, value in usual.items():
             spark.conf.set(key, value)
+
+
+def test_what_texts_mean(spark: Any) -> None:
+    """Some constructs in others, as on the embedded engine: a statement takes Spark long."""
+    kinds = "x double, y double, k bigint, p boolean, q boolean, r boolean, s string, u string"
+    frame = spark.createDataFrame(
+        [tuple(row.values()) for row in raw.ROWS], kinds + ", day date, other date, moment timestamp_ntz"
+    )
+    dice = random.Random(2018)
+    rewrites = Rewrites([[open_engine(frame)]], dice, dealt=False, library=False)
+    rewrites.check(islice(raw.nested(dice), 0, None, 40))
+    assert rewrites.wrong == []
+    assert rewrites.counts["trees"] > 150
 
 
 def test_no_pattern_goes_back_over_a_text(spark: Any) -> None:

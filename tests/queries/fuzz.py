@@ -4,7 +4,8 @@ A few thousand run with the tests. To go on for longer, with other dice each tim
 
     cd tests && python -m queries.fuzz --minutes 10
 
-`--canonical` checks random trees against their canonical forms instead; see `repeats`.
+`--canonical` checks random trees against their canonical forms instead; see `repeats`. `--raw` checks every rewrite
+against what a text means; see `rewrites`.
 
 What must hold of every text: it is a question or gets a `QueryError` or `InvalidArgument`, without much work; no file
 is opened on its account; asked of two tables with one schema and one number of rows, but other rows, it is answered on
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ from afresh.errors import AfreshError, InvalidArgument, QueryError
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Literal, Type
 from engines import nasty, oracle
-from queries import repeats
+from queries import raw, repeats, rewrites
 from queries.hostile import HOSTILE
 from queries.test_canonical import DIFFERENT, SAME
 from work import MOST, work
@@ -299,16 +301,34 @@ def fuzz_trees(seed: int, count: int) -> int:
     return failed
 
 
+def fuzz_rewrites(seed: int, count: int) -> int:
+    """Compare so many texts with what they mean; how many sums, parsed trees or canonical forms were wrong."""
+    dice = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, rewrites.engines(Path(folder)) as engines:
+        rewritten = rewrites.Rewrites(engines, dice)
+        rewritten.check(raw.nested(dice))
+        trees, told = rewrites.random_trees(dice), 0
+        while rewritten.counts["trees"] < count:
+            rewritten.check(islice(trees, min(10_000, count - rewritten.counts["trees"])))
+            print(*rewritten.wrong[told:], sep="\n", end="")
+            told = len(rewritten.wrong)
+            print(f"{dict(rewritten.counts)}: {told} wrong", flush=True)
+    return told
+
+
 def main() -> None:
     """Fuzz, and say how it went."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--canonical", action="store_true", help="check trees against their canonical forms")
+    parser.add_argument("--raw", action="store_true", help="check rewrites against what texts mean")
     parser.add_argument("--trees", type=int, default=1_000_000, help="how many trees")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
+    if arguments.raw:
+        sys.exit(1 if fuzz_rewrites(seed, arguments.trees) else 0)
     if arguments.canonical:
         sys.exit(1 if fuzz_trees(seed, arguments.trees) else 0)
     fuzz_texts(seed, arguments.minutes)

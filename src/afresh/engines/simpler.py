@@ -70,15 +70,15 @@ def is_filter(query: Query) -> bool:
 
 
 def _condition(query: Query, node: Node) -> Node:
-    """Return where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END is a itself, as NULL counts as false."""
+    """Return where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END, all of it, is a: NULL counts as false."""
     if isinstance(node, Literal):
         return Literal(unit_of(query, node.value) == 1.0, Type.BOOLEAN)  # type: ignore[arg-type]  # a number or NULL
     assert isinstance(node, Call)
     last = len(node.args) - 1
     args = [_condition(query, arg) if i % 2 or i == last else arg for i, arg in enumerate(node.args)]
-    test, *values = args
-    one_zero = [value.value for value in values if isinstance(value, Literal)] == [True, False]
-    return test if one_zero and node is query.expression else Call(Op.CASE, tuple(args), Type.BOOLEAN)
+    if node is query.expression and args[1:] == [ALL, Literal(False, Type.BOOLEAN)]:
+        return args[0]
+    return Call(Op.CASE, tuple(args), Type.BOOLEAN)
 
 
 def _left(size: Moments, half: Moments) -> Moments:

@@ -124,21 +124,10 @@ class Translator:
         return _Piece(_clipped(piece, query), 1.0, piece.size)
 
     def truth(self, node: Node) -> pl.Expr:
-        """Where a condition is true; elsewhere it may be false or NULL. Needs one comparison less than `_piece`."""
+        """Where a condition is true; elsewhere it may be false or NULL."""
         _refuse_constants(node)
         if isinstance(node, Call) and node.op in (Op.AND, Op.OR):
             return reduce(and_ if node.op is Op.AND else or_, map(self.truth, node.args))
-        if isinstance(node, Call) and node.op in _COMPARE and any(isinstance(arg, Literal) for arg in node.args):
-            if (small := self._small(node)) is not None:
-                return small
-            pieces = [self._piece(arg) for arg in node.args]
-            compared = _compare(node, pieces[0].expr, pieces[1].expr)
-            for piece, is_left in zip(pieces, (True, False), strict=True):
-                if not piece.clean:
-                    lowest, highest = _LIMITS[node.args[0].type]
-                    within: pl.Expr = piece.expr >= lowest if is_left else piece.expr <= highest
-                    return compared if node.op is Op.EQUAL else compared & within  # no constant is an infinity
-            return _piece(compared, LARGEST, 1 + sum(piece.size for piece in pieces)).expr
         return self._piece(node).expr
 
     def _clean(self, node: Node) -> _Piece:

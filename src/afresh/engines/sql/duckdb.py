@@ -167,10 +167,6 @@ class DuckDBDialect:
         """The condition that a named number is finite; not true for NULL."""
         return f"isfinite({name})"
 
-    def whole(self, physical: str) -> bool:
-        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
-        return physical in _INTEGERS
-
     def count_if(self, condition: str, *, several: bool) -> str:
         """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         # Each form is up to three times as fast as the other in its case.

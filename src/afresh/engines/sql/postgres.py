@@ -120,10 +120,6 @@ class PostgresDialect:
         zoned = physical.startswith("timestamp") and physical.endswith("with time zone")
         return f"{_column(name)} AT TIME ZONE 'UTC'" if zoned else _column(name)
 
-    def whole(self, physical: str) -> bool:
-        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
-        return physical in _INTEGERS
-
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
         return physical in _FLOATS

@@ -9,7 +9,6 @@ A dialect has a `Rule` only for an operation that it does not write as most dial
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from afresh.moments import Span
 from afresh.queries.operations import ALL, Null, Sort
 from afresh.queries.query import Query
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
-from afresh.queries.values import LARGEST_WHOLE
 
 Write = Callable[[Sequence[str]], str]
 # The lowest 1e-150 of a question's width counts as zero: then neither the quotient nor its square can underflow, which
@@ -124,10 +122,6 @@ class Dialect(Protocol):
         """A date or timestamp that may lie beyond the years of the language, or a column as it is stored."""
         ...
 
-    def whole(self, physical: str) -> bool:
-        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
-        ...
-
     def double(self, value: float) -> str:
         """A finite double, exactly."""
         ...
@@ -225,7 +219,7 @@ class Statement:
     @cached_property
     def test(self) -> _Piece | None:
         """The condition of the rows that count, in terms of the last names."""
-        return None if self.group is None else self._truth(self.group, filters=True)
+        return None if self.group is None else self._truth(self.group)
 
     @property
     def over_table(self) -> str | None:
@@ -329,33 +323,14 @@ class Statement:
         finite = not rule.wild and all(arg.finite for arg in args)
         return _Piece(piece.sql, piece.layer, piece.mentions, finite)
 
-    def _truth(self, node: Node, *, filters: bool = False) -> _Piece:
+    def _truth(self, node: Node) -> _Piece:
         """Where a condition is true; elsewhere it may be false or NULL, so it needs no CASE."""
         if not isinstance(node, Call):
             return self._piece(node)
         if node.op in (Op.AND, Op.OR):
-            args = [self._truth(arg, filters=filters) for arg in node.args]
+            args = [self._truth(arg) for arg in node.args]
             return _join(self.dialect.rules[node.op].write([arg.sql for arg in args]), *args)
-        if node.op in (*_COMPARE, Op.IN) and (whole := self._whole(node)) is not None:
-            return whole
-        if filters and (ranged := self._ranged(node)) is not None:
-            return ranged
         return self._compared(node) if node.op in _COMPARE else self._piece(node)
-
-    def _ranged(self, node: Call) -> _Piece | None:
-        """A number compared with a constant, as a range of finite numbers, which is faster as a filter."""
-        if node.op not in (Op.LESS, Op.LESS_EQUAL) or node.args[0].type is not Type.NUMBER:
-            return None
-        for place, side in ((0, -math.inf), (1, math.inf)):
-            number, constant = node.args[place], node.args[1 - place]
-            if isinstance(constant, Literal) and isinstance(constant.value, float) and math.isfinite(constant.value):
-                piece = self._piece(number)
-                end = constant.value if node.op is Op.LESS_EQUAL else math.nextafter(constant.value, side)
-                if piece.finite or math.isinf(end) or 0 < abs(end) < _FLUSHED:
-                    return None
-                piece, low, high = self._named(piece), *sorted((end, math.copysign(_LARGEST, side)))
-                return _join(f"({piece.sql} BETWEEN {self.dialect.double(low)} AND {self.dialect.double(high)})", piece)
-        return None
 
     def _compared(self, node: Call) -> _Piece:
         """A comparison of values that may be beyond the language: NaN above all numbers, minus infinity below them.
@@ -378,18 +353,6 @@ class Statement:
         if isinstance(node, Column) and node.type in _TIMES:
             return self._leaf(self.dialect.bare(node.name, self.columns[node.name]), finite=False)
         return self._piece(node)
-
-    def _whole(self, node: Call) -> _Piece | None:
-        """A column of whole numbers compared with whole constants, as it is stored."""
-        args = []
-        for arg in node.args:
-            if isinstance(arg, Column) and self.dialect.whole(self.columns[arg.name]):
-                args.append(self._leaf(self.dialect.bare(arg.name, self.columns[arg.name])))
-            elif isinstance(arg, Literal) and isinstance(arg.value, float) and _exact(arg.value):
-                args.append(_Piece(f"({arg.value:.0f})" if arg.value < 0 else f"{arg.value:.0f}"))
-        if len(args) < len(node.args) or sum(bool(arg.mentions) for arg in args) != 1:
-            return None
-        return _join(self.dialect.rules[node.op].write([arg.sql for arg in args]), *args)
 
     def _unit(self, node: Node, query: Query) -> _Piece:
         """The value of a number in [0, 1], before `complement`. In a CASE, constants are not clipped."""
@@ -423,11 +386,6 @@ def passes(op: Op, leading: int, place: int, count: int) -> bool:
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
     return leading == ALL or place < leading
-
-
-def _exact(value: float) -> bool:
-    """Whether a number is whole, and no other whole number becomes the same double."""
-    return value.is_integer() and abs(value) < LARGEST_WHOLE
 
 
 def _is_plain(op: Op, place: int) -> bool:

@@ -154,10 +154,6 @@ class SparkDialect:
         # a cast would read the session's time zone
         return f"timestampadd(MICROSECOND, unix_micros({_column(name)}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
 
-    def whole(self, physical: str) -> bool:
-        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
-        return physical in _INTEGERS
-
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
         return physical in ("float", "double")
