@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from afresh.boards.board import Board
     from afresh.boards.open import board
     from afresh.client.connect import connect
+    from afresh.engines.embedded.csv_file import CSV
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.open import evaluation
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from afresh.theory.information import correct_pvalue
 
 __all__ = [
+    "CSV",
     "Answer",
     "Board",
     "Budget",
@@ -69,6 +71,7 @@ _HOMES = {
     "board": "boards.open",
     "Board": "boards.board",
     "connect": "client.connect",
+    "CSV": "engines.embedded.csv_file",
     "Answer": "results.answer",
     "Budget": "results.budget",
     "Evaluation": "evaluations.evaluation",

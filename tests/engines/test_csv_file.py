@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import gzip
 import traceback
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from afresh.engines.embedded.csv_file import CSV
 from afresh.engines.embedded.engine import EmbeddedEngine
-from afresh.errors import DataError
+from afresh.errors import DataError, InvalidArgument
 from afresh.queries.tree import Type
 
 SECRET = "do-not-tell-7391"
 
 
-def _read(path: Path, content: str | bytes) -> tuple[dict[str, Type | None], list[tuple[Any, ...]]]:
+def _read(
+    path: Path, content: str | bytes, dates: str | None = None
+) -> tuple[dict[str, Type | None], list[tuple[Any, ...]]]:
     """The types and the rows a file is read as."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    engine = EmbeddedEngine(path)
+    engine = EmbeddedEngine(path if dates is None else CSV(path, dates))
     try:
         return dict(engine.schema), engine._connection.execute("SELECT * FROM data ORDER BY rowid").fetchall()
     finally:
@@ -37,6 +41,43 @@ def test_one_row_changes_no_other(path: Path, last: str) -> None:
     kinds, rows = _read(path, "day,n\n" + "01/02/2010,1\n" * 999 + f"{last},2\n")
     assert kinds == {"day": Type.TEXT, "n": Type.NUMBER}
     assert rows == [("01/02/2010", 1)] * 999 + [(last or None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("dates", "values", "kind"),
+    [
+        ("%m/%d/%Y", ["01/31/2020", "2/29/2020", "12/1/1999"], Type.DATE),
+        ("%d.%m.%Y", ["31.01.2020", "29.02.2020", "01.12.1999"], Type.DATE),
+        ("%Y%m%d", ["20200131", "20200229", "19991201"], Type.DATE),
+        ("%d %b %Y", ["31 Jan 2020", "29 Feb 2020", "01 Dec 1999"], Type.DATE),
+        ("%m/%d/%Y %H:%M", ["01/31/2020 00:00", "02/29/2020 00:00", "12/01/1999 00:00"], Type.TIMESTAMP),
+    ],
+)
+def test_dates_of_a_form(path: Path, dates: str, values: list[str], kind: Type) -> None:
+    days = [datetime(2020, 1, 31), datetime(2020, 2, 29), datetime(1999, 12, 1)]
+    content = "day,other,n\n" + "".join(f'{value},"a, {value}",{i}\n' for i, value in enumerate(values))
+    kinds, rows = _read(path, content, dates)
+    assert kinds == {"day": kind, "other": Type.TEXT, "n": Type.NUMBER}
+    assert [row[0] for row in rows] == [day if kind is Type.TIMESTAMP else day.date() for day in days]
+
+
+def test_one_row_that_is_no_such_day_leaves_text(path: Path) -> None:
+    content = "day,until\n" + "01/31/2020,01/31/2020\n" * 3000 + "02/30/2020,01/01/2021\n"
+    assert _read(path, content, "%m/%d/%Y")[0] == {"day": Type.TEXT, "until": Type.DATE}
+    with pytest.raises(DataError, match=r"no column of .* has only values of the form '%d/%m/%Y'"):
+        _read(path, content, "%d/%m/%Y")
+
+
+@pytest.mark.parametrize("dates", ["", "%m/%d", "%Y", "day", "%d/%m/%Y\n", "%", 3, None])
+def test_forms_that_give_no_day(dates: Any) -> None:
+    with pytest.raises(InvalidArgument, match="must be the form of a day, such as"):
+        CSV("a.csv", dates)
+
+
+def test_only_csv_files_have_dates_of_a_form(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").touch()
+    with pytest.raises(InvalidArgument, match="only a CSV file"):
+        EmbeddedEngine(CSV(tmp_path / "a.parquet", "%m/%d/%Y"))
 
 
 @pytest.mark.parametrize(

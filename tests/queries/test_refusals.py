@@ -269,3 +269,39 @@ def test_bad_bounds(text: str, bounds: tuple[float, float], missing: float | Non
 def test_importing_queries_does_not_import_sqlglot() -> None:
     code = "import sys, afresh.engines.base; sys.exit(len({'sqlglot', 'duckdb'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+DATES = ["2020-01-01", "01/31/2020", "31.12.2020", "2020-01", "12:30", "Jan 5, 2020", "3 May", "2020-01-01T12:00:00Z"]
+COUNTED = ["9", "-3.5", "1e5", " 7 ", "8000", "20200101", "1,000", "1'000.50", "$5", "10%", "(12)", "5 €"]
+WORDS = ["", "Z", "a1", "A-12", "March-April", "May", "12 angry men", "2020Q1", "nan", "é"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "country < {}",
+        "{} >= country",
+        "country BETWEEN 'A' AND {}",
+        "least(country, {}) = 'A'",
+        "greatest('A', {}, country) = 'A'",
+        "lower(country) <= coalesce(country, {})",
+        "CASE WHEN churned THEN {} ELSE 'A' END > country",
+        "CASE WHEN country < {} THEN 1 ELSE 0 END",
+    ],
+)
+def test_text_is_not_ordered_beside_dates_and_numbers(form: str) -> None:
+    """Letter by letter, '12/31/2019' comes after '01/31/2020': an answer would be about something else."""
+    for texts, kind, remedy in ((DATES, "date", "afresh.CSV"), (COUNTED, "number", "TRY_CAST")):
+        for text in texts:
+            with pytest.raises(QueryError, match=f"looks like a {kind}.*{remedy}"):
+                make_query(form.format("'" + text.replace("'", "''") + "'"), SCHEMA)
+    for text in WORDS:
+        make_query(form.format("'" + text + "'"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "form", ["country = {}", "country IN ({}, 'A')", "country LIKE {}", "starts_with(country, {})"]
+)
+def test_text_equals_any_text(form: str) -> None:
+    for text in (*DATES, *COUNTED):
+        make_query(form.format("'" + text.replace("'", "''") + "'"), SCHEMA)

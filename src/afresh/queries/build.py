@@ -43,7 +43,7 @@ def call(op: Op, *operands: Operand) -> Node:
     if row.returns is Sort.ALIKE:
         args = alike(operands, op.word)
         if row.takes[0] is Sort.ORDERED:
-            need_order(args[0].type, op.word)
+            need_order(args, op.word)
         return Call(op, tuple(args), args[0].type) if len(args) > 1 else args[0]
     kinds = row.takes + row.takes[-1:] * (len(operands) - len(row.takes))
     args = [_expect(op, operand, kind) for operand, kind in zip(operands, kinds, strict=True)]
@@ -61,7 +61,7 @@ def comparison(sign: str, left: Operand, right: Operand) -> Node:
     op, swapped, negated, *_ = COMPARISONS[sign]
     one, other = align(left, right, "a comparison")
     if op.row.takes[0] is Sort.ORDERED:
-        need_order(one.type, f"a {sign} b")
+        need_order((one, other), f"a {sign} b")
     tree = Call(op, (other, one) if swapped else (one, other), Type.BOOLEAN)
     return call(Op.NOT, tree) if negated else tree
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 
 from afresh.errors import QueryError
 from afresh.queries.text import readable
-from afresh.queries.tree import Literal, Node, Type
+from afresh.queries.tree import Call, Literal, Node, Op, Type
 
 Operand = Node | None  # None is NULL, which takes its type from its neighbor
 
 TIMES = (Type.DATE, Type.TIMESTAMP)
 # stricter than datetime.fromisoformat, whose grammar grows from one Python version to the next
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
+_MONTH = "(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
+_DAYS = rf"([0-9]{{1,4}}|{_MONTH})([-/.: ,]+([0-9]{{1,4}}|{_MONTH})){{1,2}}([ T,]+[0-9].*)?"
+_LOOKS_DATED = re.compile(rf"(?i)(?=.*[0-9])({_DAYS}|[0-9]{{1,2}}(:[0-9]{{2}}){{1,2}}.*)")
+_LOOKS_COUNTED = re.compile(r"[-+(]?\s*[$€£¥]?\s*[-+]?[0-9]{1,3}([,' _][0-9]{3})*([.,][0-9]*)?\s*[%)$€£¥]?")
 _NULL = "NULL is allowed only after THEN or ELSE, or in coalesce; to test for it write IS NULL"
 
 
@@ -47,10 +53,45 @@ def expect(node: Operand, kind: Type, where: str) -> Node:
     raise QueryError(f"{where} needs a {kind.value}, but {describe(node)} is a {node.type.value}{hint}")
 
 
-def need_order(kind: Type, where: str) -> None:
-    """Refuse to order conditions."""
+def need_order(operands: Sequence[Node], where: str) -> None:
+    """Refuse to order conditions, and to order text beside what is meant as a date or a number."""
+    kind = operands[0].type
     if kind is Type.BOOLEAN:
         raise QueryError(f"conditions have no order ({where}); write NOT a, a = b or a AND b")
+    if kind is not Type.TEXT:
+        return
+    text = next((text for node in operands for text in _texts(node) if _meant(text)), None)
+    if text is None:
+        return
+    other = describe(next((node for node in operands if not isinstance(node, Literal)), operands[0]))
+    beside = f"{short(text)} looks like a {_meant(text)}, but {other} is text, and text is ordered letter by letter"
+    if _meant(text) == "number":
+        remedy = f"'10' comes before '9'. Write TRY_CAST({other} AS DOUBLE), and the number without quotes"
+    else:
+        remedy = (
+            "'12/31/2019' comes after '01/31/2020'. Say how a CSV file writes dates: afresh.CSV(path, "
+            'dates="%m/%d/%Y"), or --dates; or make the column a date before you open the data'
+        )
+    raise QueryError(f"{beside}: {remedy}")
+
+
+def _texts(node: Node) -> list[str]:
+    """The constant texts that an expression may have as its value."""
+    if isinstance(node, Literal):
+        return [node.value] if isinstance(node.value, str) else []
+    if not isinstance(node, Call) or node.op not in (Op.CASE, Op.COALESCE, Op.LEAST, Op.GREATEST):
+        return []
+    chosen = (*node.args[1:-1:2], node.args[-1]) if node.op is Op.CASE else node.args
+    return [text for arg in chosen for text in _texts(arg)]
+
+
+def _meant(text: str) -> str | None:
+    """What a text looks like, if it is not meant as a text."""
+    with suppress(ValueError):
+        return "number" if math.isfinite(float(text)) else None
+    if _LOOKS_COUNTED.fullmatch(text.strip()):
+        return "number"
+    return "date" if _LOOKS_DATED.fullmatch(text.strip()) else None
 
 
 def align(left: Operand, right: Operand, where: str) -> tuple[Node, Node]:

@@ -11,7 +11,7 @@ All values are read as text; then a column gets the first of these types whose g
 - number: an optional sign, digits with an optional point, an optional exponent; or `nan`, `inf`, `infinity` in any
   case, which are NULL to every question. A zero followed by a digit is not a number: a column in which one code is
   written 007 is text, so its codes stay distinct. (A sign does not make a code: +41 is a number.)
-- date: `YYYY-MM-DD`, a day that exists;
+- date: `YYYY-MM-DD`, or the form that `afresh.CSV(path, dates=...)` gives; a day that exists;
 - timestamp: `YYYY-MM-DD HH:MM`, optionally with a T for the space, seconds, up to nine decimals of them, and `Z` or
   `+00:00` at the end; read as UTC, to the microsecond;
 - text: anything else, and a column without any value.
@@ -26,15 +26,18 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 import duckdb
 
+from afresh import checks
 from afresh.engines.sql.duckdb import quote_name, quote_text
 from afresh.errors import DataError
 
@@ -43,8 +46,39 @@ _BOOLEAN = "(?i)true|false"
 _NUMBER = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(nan|inf|infinity)"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIMESTAMP = rf"{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,9}})?)?(Z|\+00(:?00)?)?"
-_TEXT = "text"
+_TEXT, _GIVEN = "text", "given"
 _FIRST = 2000  # rows that rule types out before all rows are read for the types that are left
+_CLOCK = datetime(2019, 11, 30, 23, 58, 57)  # no two of its numbers can be mistaken for each other
+
+
+@dataclass(frozen=True)
+class CSV:
+    """A CSV file whose dates are not written as 2025-01-31: `afresh.open(afresh.CSV("orders.csv", dates="%m/%d/%Y"))`.
+
+    Attributes:
+        path: The file.
+        dates: How days are written, as in Python's `strptime`: "%m/%d/%Y" or "%d.%m.%Y %H:%M". A column whose values
+            all have this form holds dates, or times of days if the form has an hour.
+    """
+
+    path: str | os.PathLike[str]
+    dates: str
+
+    def __post_init__(self) -> None:
+        """Refuse a form that does not determine a day."""
+        try:
+            found = datetime.strptime(_CLOCK.strftime(self.dates), self.dates)
+        except (ValueError, TypeError):
+            found = datetime.min
+        if found.date() != _CLOCK.date() or not self.dates.isprintable():
+            raise checks.wrong("dates", self.dates, "the form of a day, such as '%m/%d/%Y' or '%d.%m.%Y'")
+
+    @property
+    def kind(self) -> _Kind:
+        """The type of a column of such days."""
+        read = f"try_strptime({{}}, {quote_text(self.dates)})"
+        timed = any(f"%{letter}" in self.dates for letter in "HIMScXf")
+        return _Kind(".*", (read if timed else f"CAST({read} AS DATE)").format, partial=True)
 
 
 def read_header(path: Path) -> tuple[list[str], str]:
@@ -75,14 +109,16 @@ def load_csv(
     literal: str,
     names: list[str],
     delimiter: str,
+    dates: CSV | None = None,
     known: object = None,
 ) -> list[object]:
     """Create the table `data` from a file, whose path is also given as an SQL literal.
 
     Returns what makes this faster next time, passed as `known`: the number of rows, and the type of every column.
     """
+    types = _TYPES if dates is None else {_GIVEN: dates.kind, **_TYPES}
     read = _reading(path, literal, names, delimiter)
-    if (again := _load_again(connection, read, names, known)) is not None:
+    if (again := _load_again(connection, read, names, types, known)) is not None:
         return again
     rows = _count(path, len(names), delimiter)
     found = None
@@ -91,27 +127,31 @@ def load_csv(
         found = connection.execute("SELECT count(*) FROM text").fetchone()
     if found != (rows,):
         raise _malformed(path)
-    kinds = _kinds(connection, names)
+    kinds = _kinds(connection, names, types)
+    if dates is not None and _GIVEN not in kinds:
+        raise DataError(
+            f"no column of {path} has only values of the form {dates.dates!r}; look at one, or leave dates out"
+        )
     if set(kinds) == {_TEXT}:
         connection.execute("ALTER TABLE text RENAME TO data")
     else:
-        connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, kinds)} FROM text")
+        connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, kinds, types)} FROM text")
         connection.execute("DROP TABLE text")
     return [rows, kinds]
 
 
 def _load_again(
-    connection: duckdb.DuckDBPyConnection, read: str, names: list[str], known: object
+    connection: duckdb.DuckDBPyConnection, read: str, names: list[str], types: Mapping[str, _Kind], known: object
 ) -> list[object] | None:
     """Load a file whose rows were counted and typed before; None if the file does not match."""
     match known:
-        case [int(rows), [*kinds]] if len(kinds) == len(names) and set(map(str, kinds)) <= _TYPES.keys():
-            found, types = None, list(map(str, kinds))
+        case [int(rows), [*kinds]] if len(kinds) == len(names) and set(map(str, kinds)) <= types.keys():
+            found, named = None, list(map(str, kinds))
             with contextlib.suppress(duckdb.Error):
-                connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, types)} FROM {read}")
+                connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, named, types)} FROM {read}")
                 found = connection.execute("SELECT count(*) FROM data").fetchone()
             if found == (rows,):
-                return [rows, types]
+                return [rows, named]
             connection.execute("DROP TABLE IF EXISTS data")
     return None
 
@@ -165,19 +205,19 @@ def _malformed(path: Path) -> DataError:
     )
 
 
-def _selected(names: list[str], kinds: list[str]) -> str:
+def _selected(names: list[str], kinds: list[str], types: Mapping[str, _Kind]) -> str:
     """Return SQL for all columns, each in its type."""
-    types = [(quote_name(name), _TYPES[kind]) for name, kind in zip(names, kinds, strict=True)]
-    return ", ".join(f"{kind.cast(name)} AS {name}" for name, kind in types)
+    typed = [(quote_name(name), types[kind]) for name, kind in zip(names, kinds, strict=True)]
+    return ", ".join(f"{kind.cast(name)} AS {name}" for name, kind in typed)
 
 
-def _kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
-    """The type of every column, by its name in `_TYPES`."""
-    candidates = {name: [kind for kind in _TYPES if kind != _TEXT] for name in names}
+def _kinds(connection: duckdb.DuckDBPyConnection, names: list[str], types: Mapping[str, _Kind]) -> list[str]:
+    """The type of every column, by its name among these."""
+    candidates = {name: [kind for kind in types if kind != _TEXT] for name in names}
     for source in (f"(FROM text LIMIT {_FIRST})", "text"):
         left = [(name, kind) for name in names for kind in candidates[name]]
         # a column without any value can only be text, as the last scan finds
-        quoted = [(quote_name(name), _TYPES[kind]) for name, kind in left]
+        quoted = [(quote_name(name), types[kind]) for name, kind in left]
         tests = [f"bool_and({kind.test(name)}) FILTER ({name} IS NOT NULL)" for name, kind in quoted]
         if not tests:
             break

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from afresh.engines.embedded.csv_file import load_csv, read_header
+from afresh.engines.embedded.csv_file import CSV, load_csv, read_header
 from afresh.engines.embedded.stamp import DUCKDB, Stamp
 from afresh.engines.sql.duckdb import clean, quote_name, quote_text, type_of
 from afresh.engines.sql.engine import check_names
@@ -78,11 +78,15 @@ def open_source(
     data: object, table: str | None, memory_limit: str, scratch: str, recall: Recall = lambda state: None
 ) -> tuple[duckdb.DuckDBPyConnection, Source]:
     """Return a sealed private database and its relation with the data; `recall` gives what was learned before."""
+    dates = data if isinstance(data, CSV) else None
+    data = data.path if isinstance(data, CSV) else data
     is_path = isinstance(data, str | os.PathLike)
     incoming = None if is_path else _columns(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
     if table is not None and not (path and path.name.lower().endswith(DUCKDB)):
         raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
+    if dates is not None and not (path and path.name.lower().endswith(_CSV)):
+        raise InvalidArgument(f"dates = {dates.dates!r}, but only a CSV file has dates in a form; leave it out")
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
     try:
@@ -97,7 +101,7 @@ def open_source(
                 connection.execute("RESET threads")
             else:
                 readable = _readable(path, scratch)
-                source = _load_file(connection, path, quote_text(readable), table, recall)
+                source = _load_file(connection, path, quote_text(readable), table, dates, recall)
             _seal(connection, source, readable)
     except BaseException:
         connection.close()
@@ -131,7 +135,12 @@ def _readable(path: Path, scratch: str) -> str:
 
 
 def _load_file(
-    connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None, recall: Recall
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    literal: str,
+    table: str | None,
+    dates: CSV | None,
+    recall: Recall,
 ) -> Source:
     stamp, name = Stamp.flushed(path), path.name.lower()
     failed = False
@@ -149,9 +158,13 @@ def _load_file(
         else:
             names, delimiter = read_header(path)
             check_names(names, path)
-            state = None if (lasting := stamp.lasting()) is None else _state([names, delimiter], lasting)
+            state = (
+                None
+                if (lasting := stamp.lasting()) is None
+                else _state([names, delimiter, dates and dates.dates], lasting)
+            )
             known = None if state is None else recall(state)
-            found = load_csv(connection, path, literal, names, delimiter, known)
+            found = load_csv(connection, path, literal, names, delimiter, dates, known)
             learnt = None if state is None or found == known else (state, found)
             source = Source("data", "rowid", _describe(connection, "data"), stamp, learnt=learnt)
     except duckdb.Error:
