@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -329,9 +330,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     found: list[object] = []
     read = csv_file._kinds
 
-    def kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
-        found.append(read(connection, names))
-        return found[-1]  # type: ignore[return-value]  # what was just appended
+    def kinds(*args: Any) -> list[str]:
+        found.append(kinds := read(*args))
+        return kinds
 
     monkeypatch.setattr(csv_file, "_kinds", kinds)
     return found
