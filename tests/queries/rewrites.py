@@ -137,4 +137,4 @@ class Rewrites:
 def random_trees(dice: random.Random) -> Iterator[Tree]:
     """Endless trees, larger than pairs."""
     while True:
-        yield raw.grown(dice, dice.choice("nnb"), dice.randint(2, 4))
+        yield raw.grown(dice, dice.choice("nnb"), dice.choice((2, 2, 2, 3, 3, 4)))
