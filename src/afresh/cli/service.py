@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.options import HELP, Json
-from afresh.cli.quick import Command
+from afresh.cli.quick import Command, Group
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from afresh.server.config import Config
     from afresh.server.tokens import Tokens
 
-tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts.")
+tokens = typer.Typer(
+    cls=Group, no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts."
+)
 ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", metavar="FILE")]
 
 
@@ -130,7 +132,10 @@ def new(
 
 @tokens.command("list", cls=Command)
 def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> None:
-    """List all tokens, without their secrets."""
+    """List all tokens, without their secrets.
+
+    Example: afresh token list
+    """
     from datetime import UTC, datetime
 
     from afresh.results import show
@@ -162,7 +167,10 @@ def revoke(
     ],
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Revoke a token, with immediate effect on all workers."""
+    """Revoke a token, with immediate effect on all workers.
+
+    Example: afresh token revoke ann
+    """
     with _tokens(config) as of_service:
         revoked = of_service.revoke(which)
     for id in revoked:
