@@ -45,6 +45,16 @@ shares = { ann = -1 }
 """
 
 
+@pytest.mark.parametrize("what", ["label", "id"])
+def test_what_analysts_must_know_cannot_be_hidden(what: str, tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    head = '[holdouts.churn]\ndata = "churn.parquet"\nlabel = "churned"\nid = "row"\n'
+    name = {"label": "CHURNED", "id": "Row"}[what]  # names of columns are the same in capitals
+    place.write_text(f"{head}columns.{name}.hidden = true\n")
+    with pytest.raises(InvalidArgument, match=f"the {what} cannot be hidden"):
+        read_config(place)
+
+
 def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     place = tmp_path / "afresh.toml"
     place.write_text(WRONG)

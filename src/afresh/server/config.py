@@ -226,8 +226,10 @@ class _Reader(Reader):
             given["data"] = ""
         if holdout and "label" not in table:
             self.wrong(path, "label must be given: the column that holds the labels.")
-        if holdout and given.get("label") in [name for name, column in columns.items() if column.hidden]:
-            self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are based on it.")
+        for name in (name for name, column in columns.items() if column.hidden and holdout):
+            for what, why in (("label", "scores are based on it"), ("id", "predictions name rows by it")):
+                if str(given.get(what)).lower() == name.lower():
+                    self.wrong((*path, "columns", name), f"the {what} cannot be hidden: {why}.")
         wishes = {key: given.pop(key) for key in _PLAN if key in given}
         if wishes.get("questions") == "no end":
             wishes["questions"] = None
