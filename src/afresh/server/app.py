@@ -126,7 +126,7 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
         app.include_router(router, prefix="/v1")
     for router in doors.ROUTERS:
         app.include_router(router)
-    tools = agents.mount(app)
+    tools = agents.mount(app, config)
     _describe(app)
     _answer_for_itself(app)
     _refuse(app)
