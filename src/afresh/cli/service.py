@@ -45,7 +45,6 @@ def serve(
 
     from afresh.errors import InvalidArgument
     from afresh.server.config import read_config
-    from afresh.server.house import House
     from afresh.server.run import check_free, first_try
     from afresh.server.run import serve as run
 
@@ -58,13 +57,12 @@ def serve(
     if port is not None:
         config = replace(config, port=port)
     if check:
-        house = House(config)
-        told = [
-            f"  {each.name}: {each.guard.rows:,} rows, {each.guard.plan.in_words}" for each in house.served.values()
-        ]
-        told += [f"  {name}: {each.judge.evaluation.items:,} items" for name, each in house.judges.items()]
-        house.close()
-        print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
+        from afresh.server.app import Desk
+
+        desk = Desk(config)  # what a service opens
+        told = desk.house.words
+        desk.close()
+        print("\n".join([f"{visible(what)} is valid; it serves", *(f"  {visible(line)}" for line in told)]))
         return
     if not what.endswith(".toml"):
         check_free(config)  # or the token would be printed for nothing

@@ -90,6 +90,11 @@ class Tokens:
         found = [dict(zip(names, row, strict=True)) for row in rows]
         return [{**each, "datasets": json.loads(each["datasets"])} for each in found]
 
+    def valid(self) -> int:
+        """How many are valid now."""
+        now = time.time()
+        return sum(each["revoked"] is None and (each["expires"] or now + 1) > now for each in self.all())
+
     def revoke(self, which: str) -> list[str]:
         """Revoke the token with this id, or all with this name; returns the ids that were valid until now."""
         found = [each["id"] for each in self.all() if which in (each["id"], each["name"]) and each["revoked"] is None]
