@@ -64,7 +64,7 @@ class Tokens:
         cap: int | None = None,
     ) -> str:
         """Make a new token. This is the only time it is shown."""
-        checks.text("name", name, "a name")
+        checks.analyst(name, "name")
         checks.one_of("role", role, ROLES)
         listed = [checks.text("datasets", each, "names of datasets, or *") for each in datasets]
         if days is not None:
