@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from afresh.cli.quick import Command, Group
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from afresh.server.config import Config
@@ -69,7 +71,7 @@ def serve(
         (name,) = config.datasets
         with _tokens_of(config) as of_service:
             made = of_service.new("analyst", days=1)
-        print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
+        _show_secret(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}")
         print("This token is shown once and is valid for a day.", file=sys.stderr)
     run(config, what if what.endswith(".toml") else None)
 
@@ -114,18 +116,50 @@ def new(
     ] = None,
     days: Annotated[float | None, typer.Option(help="The number of days it is valid. Default: until revoked.")] = None,
     cap: Annotated[int | None, typer.Option(help="The most answers it may spend.", metavar="K")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it to this new file, which only you can read.", metavar="FILE")
+    ] = None,
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Make a token. It is printed once; the service keeps only a hash.
+    """Make a token. It is printed or written once; the service keeps only a hash.
 
-    Example: afresh token new ann --dataset customers --days 30
+    Example: afresh token new ann --dataset customers --days 30 --out ann.token
     """
     from afresh.server.tokens import check_datasets
 
     found = _configured(config)
     check_datasets(dataset or (), [*found.datasets, *found.evaluations])
-    with _tokens_of(found) as of_service:
-        print(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
+    with _tokens_of(found) as of_service, _kept(out) as keep:
+        keep(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
+
+
+@contextmanager
+def _kept(out: Path | None) -> Iterator[Callable[[str], object]]:
+    """Where a secret goes: a file that is there, and private, before the secret is made; or stdout."""
+    if out is None:
+        yield _show_secret
+        return
+    from afresh.errors import InvalidArgument
+
+    try:
+        made = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidArgument(f"--out is {str(out)!r}, which already exists; name a new file.") from None
+    with open(made, "w", encoding="utf-8") as file:
+        try:
+            yield lambda secret: file.write(f"{secret}\n")
+        except BaseException:
+            out.unlink()
+            raise
+
+
+def _show_secret(text: str) -> None:
+    """Print a secret; if it goes to a file that others can read, say so."""
+    print(text, flush=True)
+    with suppress(OSError, ValueError):  # no file at all
+        there = os.fstat(sys.stdout.fileno())
+        if stat.S_ISREG(there.st_mode) and there.st_mode & 0o077:
+            print("Others can read the file that this token went to; run: chmod 600 FILE", file=sys.stderr)
 
 
 @tokens.command("list", cls=Command)
