@@ -99,8 +99,10 @@ def test_nothing_that_can_be_read_names_it(service: Service) -> None:
         for path, doors_ in document["paths"].items()
         if "get" in doors_
     }
-    pages = {route.path: [] for each in doors.ROUTERS for route in each.routes if "GET" in route.methods}
-    own = {"/v1/openapi.json": [], "/metrics": [], "/health": [], "/ready": []}
+    pages: dict[str, list[str]] = {
+        route.path: [] for each in doors.ROUTERS for route in each.routes if "GET" in route.methods
+    }
+    own: dict[str, list[str]] = {"/v1/openapi.json": [], "/metrics": [], "/health": [], "/ready": []}
     for role in ("analyst", "viewer"):
         token, reached = service.token(f"a {role}", role), set()
         with closing(session(service, token)) as visitor:
