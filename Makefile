@@ -3,11 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install develop demo browser test test-lowest quick lint types docs dist try-dist try-iceberg benchmarks pins clean
+.PHONY: help install develop demo needs test test-lowest quick lint types docs dist try-dist try-iceberg benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on real flights"
-	@echo "make browser     the system's Chromium, for the tests of pages, unless there is a browser"
 	@echo "make test        lint, types, tests, examples of README and docs"
 	@echo "make test-lowest the tests against the lowest versions that pyproject.toml allows"
 	@echo "make quick       lint, types and the fast tests; make quick AREA=ledger for one area"
@@ -41,16 +40,6 @@ develop: .venv/developed
 demo: install
 	@$(BIN)/afresh demo
 
-# The tests of pages look for these names, and fail if there is none.
-browser:
-	@test -n "$$AFRESH_BROWSER" || for name in chromium chromium-browser google-chrome-stable google-chrome; do \
-	  command -v $$name > /dev/null && exit 0; done || { \
-	  echo "Installing chromium from the system's packages ..."; \
-	  SUDO=$$(test "$$(id -u)" = 0 || echo sudo); \
-	  $$SUDO apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get install -y -qq --no-install-recommends chromium > /dev/null && \
-	  command -v chromium > /dev/null; } || { \
-	  echo "No browser could be installed: install Chromium or Chrome, or set AFRESH_BROWSER to its path."; exit 1; }
-
 lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,9 +47,13 @@ lint: develop
 types: develop
 	$(BIN)/mypy
 
+# A browser for the tests of pages: the one that is there, or one that is brought.
+needs: develop
+	@$(BIN)/python tools/needs.py
+
 # Tests of services wait now and then, so a third worker may help on two cores: make test WORKERS=3
 WORKERS ?= 2
-test: lint types
+test: needs lint types
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Needs Python 3.11: the lowest versions have no wheels for later ones.
@@ -72,6 +65,7 @@ test: lint types
 	@touch $@
 
 test-lowest: .venv-lowest/installed
+	@.venv-lowest/bin/python tools/needs.py
 	.venv-lowest/bin/pytest -n $(WORKERS) --dist worksteal
 
 # Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/thorough.txt lists them),

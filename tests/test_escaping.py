@@ -21,6 +21,7 @@ from afresh import losses, statistics
 from afresh.cli import main
 from afresh.errors import AfreshError
 from afresh.escaping import as_html, as_markdown, as_markdown_code, visible
+from afresh.guard.guard import Guard
 from afresh.receipts.page import as_html as html_page
 from afresh.receipts.page import as_markdown as markdown_page
 
@@ -29,6 +30,7 @@ NASTY = (
     "| a | `b` **c** _d_ <script>alert(1)</script> ![x](javascript:alert(1)) [y](javascript:z) \\| \\` &lt; \"' $m$ # h"
 )
 NAME = NASTY.replace("\x00", "")  # ledgers refuse a null character in names, and so do file systems
+ANALYST = "".join(c for c in NAME if visible(c) == c).strip()  # names of analysts have visible characters only
 BLACK = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -99,12 +101,13 @@ def shown(result: Any) -> None:
 
 def test_guard(frame: pd.DataFrame) -> None:
     column = '"' + NAME.replace('"', '""') + '"'
-    with afresh.open(frame, questions=30, method="calibrated", analyst=NAME) as guard:
+    with afresh.open(frame, questions=30, method="calibrated", analyst=ANALYST) as guard:
         shown(guard)
+        shown(Guard(guard.desk, NAME))
         shown(guard.ask(f'{column} < 0.5 AND "group" <> {quoted(NAME)}'))
         shown(guard.ask(column, bounds=(0, 1), where=f'"group" <> {quoted(NAME)}'))
         shown(guard.charge(NAME, kl=1e-9))
-        shown(guard.divide({NAME: 10, "b`|<i>": 2}))
+        shown(guard.divide({ANALYST: 10, "b`|<i>": 2}))
         shown(guard.budget)
         shown(guard.transcript)
         for record in guard.transcript:
@@ -122,7 +125,9 @@ def test_guard(frame: pd.DataFrame) -> None:
             lambda: guard.ask("b", bounds=(0, 1), missing=NAME),  # type: ignore[arg-type]
             lambda: guard.ask('"' + "x" + NAME.replace('"', '""') + '" > 0'),
             lambda: guard.charge(NAME, kl=1e9),
-            lambda: guard.divide({NAME: 10**6}),
+            lambda: guard.divide({ANALYST: 10**6}),
+            lambda: guard.divide({NAME: 1}),
+            lambda: afresh.open(frame, analyst=NAME),
             lambda: guard.divide({NAME: -1}),
             lambda: [guard.ask(f"b < {i / 100}") for i in range(30)],
             lambda: guard.measure(NAME),  # type: ignore[arg-type]
@@ -165,11 +170,13 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
     opened = folder / "b.parquet"
     pd.DataFrame({"group": [str(i) for i in range(4000)], "other": range(4000)}).to_parquet(opened)
     for code, *arguments in (
-        (0, "ask", data, asked, "--method", "calibrated", "--questions", 20, "--analyst", NAME),
+        (0, "ask", data, asked, "--method", "calibrated", "--questions", 20, "--analyst", ANALYST),
+        (2, "ask", data, asked, "--analyst", NAME),
         (0, "charge", data, NAME, "--kl", 1e-9),
-        (0, "divide", data, f"{NAME}=3"),
+        (0, "divide", data, f"{ANALYST}=3"),
+        (2, "divide", data, f"{NAME}=3"),
         (0, "log", data),
-        (0, "budget", data, "--analyst", NAME),
+        (0, "budget", data, "--analyst", ANALYST),
         (0, "receipt", data, "--out", folder / "r.json", "--markdown"),
         (0, "verify", folder / "r.json"),
         (3, "ask", data, NAME),

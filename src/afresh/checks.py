@@ -16,6 +16,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
+from afresh.escaping import visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,13 +195,18 @@ def text(name: str, value: object, must_be: str) -> str:
     raise wrong(name, value, must_be)
 
 
+def analyst(value: object, name: str = "analyst") -> str:
+    """An analyst's name. Budgets are shared by these, so two that look the same must be the same."""
+    if isinstance(value, str) and 0 < len(value) <= 200 and value == value.strip() == visible(value):
+        return value
+    raise wrong(name, value, "a name of at most 200 visible characters, without spaces around it")
+
+
 def shares(value: object) -> dict[str, int]:
     """Names of analysts, and how many answers each may have."""
     if not isinstance(value, Mapping):
         raise wrong("shares", value, "a mapping of names to numbers of answers")
-    return {
-        text("analyst", name, "a name"): whole(f"the share of {shown(name)}", each, 0) for name, each in value.items()
-    }
+    return {analyst(name): whole(f"the share of {shown(name)}", each, 0) for name, each in value.items()}
 
 
 def place(name: str, value: object, choices: Sequence[object]) -> int:

@@ -37,13 +37,14 @@ def write_evaluation(folder: Path) -> str:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("service")
     write_data(folder)
-    with running(folder, more=write_evaluation(folder)) as found:
+    top = 'hosts = ["Afresh.example.com"]\norigins = ["https://ours.example"]'
+    with running(folder, more=write_evaluation(folder), ledger=top) as found:
         yield found
 
 
 @asynccontextmanager
-async def over_http(service: Service, who: str, mode: Any = "auto") -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {who}"}
+async def over_http(service: Service, who: str, mode: Any = "auto", **more: str) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {who}", **more}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(f"{service.url}/mcp", http_client=http), mode=mode) as client,
@@ -147,6 +148,52 @@ def test_http_takes_a_token(service: Service) -> None:
             assert told["result"]["code"] == "budget-exhausted"
 
     anyio.run(run)
+
+
+HERE = ("127.0.0.1", "localhost:1234", "[::1]:8765")
+OURS = ("afresh.example.com", "afresh.example.com:443", "AFRESH.example.com")
+THEIRS = (
+    "evil.example",
+    "afresh.example.com.evil.example",
+    "evil.example:8765",
+    "example.com",
+    "afresh.example.com@evil.example",
+)
+
+
+@pytest.mark.parametrize("host", [*HERE, *OURS])
+def test_at_the_names_that_the_configuration_gives(host: str, service: Service) -> None:
+    async def run() -> None:
+        for origin in (None, f"https://{host}", "https://ours.example"):
+            more = {"Host": host} | ({} if origin is None else {"Origin": origin})
+            async with over_http(service, service.token(), **more) as client:
+                assert not (await call(client, "budget", name="customers"))["refused"]
+
+    anyio.run(run)
+
+
+def test_at_no_other_name_and_from_no_other_page(service: Service) -> None:
+    """A page that gave its own name the address of this machine could send requests here otherwise."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    for host in THEIRS:
+        found = service.post("/mcp", body, headers={"Host": host, **accept})
+        assert (found.status_code, host in found.json()["detail"], "hosts" in found.json()["detail"]) == (
+            421,
+            True,
+            True,
+        )
+    for origin in (*(f"https://{host}" for host in THEIRS), "null", "http://ours.example"):
+        found = service.post("/mcp", body, headers={"Origin": origin, **accept})
+        assert (found.status_code, origin in found.json()["detail"]) == (403, True)
+
+    async def run() -> None:
+        async with over_http(service, service.token(), Host="evil.example") as client:
+            await client.list_tools()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        anyio.run(run)
+    assert "error response" in repr(caught.value)
 
 
 def test_beside_an_agent_with_a_cap(service: Service, tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ def test_a_chain_from_before_says_that_it_is_of_the_earlier_rule() -> None:
 
     from afresh.ledger.records import DEALING, Opened, decode, encode
 
-    text = encode(Opened(datetime(2026, 1, 2, tzinfo=UTC), "ada", "name", [], None, False, 10, "digest"))
-    old = text.replace(f'"dealing":{DEALING},', "").replace('"version":4', '"version":3')
+    text = encode(Opened(datetime(2026, 1, 2, tzinfo=UTC), "ada", "name", [], "", None, False, 10, "digest"))
+    old = text.replace(f'"dealing":{DEALING},', "").replace('"names":"",', "").replace('"version":5', '"version":3')
     opened, before = decode(text), decode(old)
     assert isinstance(opened, Opened)
     assert isinstance(before, Opened)

@@ -25,5 +25,5 @@ def test_its_receipt_verifies_against_it(ledger: Path) -> None:
 def test_its_datasets_are_listed(ledger: Path) -> None:
     ran = afresh("list", "--ledger", ledger)
     assert ran.returncode == 0, ran.stderr
-    assert "3,000 rows: g, x" in ran.stdout
+    assert "3,000 rows" in ran.stdout
     assert "4 spent, 46 left" in ran.stdout

@@ -98,8 +98,19 @@ def test_what_is_stored_tells_nothing_without_the_seed() -> None:
     stored = json.dumps([KNOWN.fingerprint, KNOWN.stored])
     plain = [identity.fingerprint, *(d for one in identity.columns for d in (one.unordered, one.ordered) if d)]
     assert not any(digest.partition(":")[2] in stored if ":" in digest else digest in stored for digest in plain)
+    assert not any(one.name in json.dumps(KNOWN.stored) for one in identity.columns)
     assert match(KNOWN, "another", identity) is None
     assert keyed("another", identity) != KNOWN
+
+
+def test_names_are_read_with_the_seed_alone() -> None:
+    for names in ([], ["the age"], ["größe", 'say "yes"', "x" * 300], [f"column {i}" for i in range(999)]):
+        veiled = known.veil("seed", names)
+        assert known.unveil("seed", veiled) == tuple(names)
+        assert len(bytes.fromhex(veiled)) % 256 == 0
+        assert not any(name.encode().hex() in veiled for name in names)
+        with pytest.raises(ValueError, match=r".+"):
+            known.unveil("another", veiled)
 
 
 def test_rows_that_an_earlier_version_may_have_known_by_another_rule(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,26 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tools import needs
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-HOW = (
-    "no browser was found for the tests of pages: run `make browser`, which installs the system's Chromium "
-    "(apt-get install chromium), or set AFRESH_BROWSER to the path of a Chromium or Chrome."
-)
 WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1280}
-
-
-def installed() -> str:
-    """The path of a browser, or an error that says how to get one: these tests are not skipped."""
-    found = os.environ.get("AFRESH_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-    assert found is not None, HOW
-    return found
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
+    path = needs.browser()
+    assert path is not None, "no browser was found for the tests of pages: run `make needs`."  # they are not skipped
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=installed(), args=["--no-sandbox"])
+        made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield made
         made.close()
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt.algorithms import OKPAlgorithm
 
 from afresh.errors import InvalidArgument
 from afresh.server.config import read_config
 from cli.program import afresh
+from judging.made import make
 from server.running import CONFIG, write_data
 
 WRONG = """
@@ -43,6 +48,16 @@ data = "churn.parquet"
 label = "y"
 shares = { ann = -1 }
 """
+
+
+@pytest.mark.parametrize("what", ["label", "id"])
+def test_what_analysts_must_know_cannot_be_hidden(what: str, tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    head = '[holdouts.churn]\ndata = "churn.parquet"\nlabel = "churned"\nid = "row"\n'
+    name = {"label": "CHURNED", "id": "Row"}[what]  # names of columns are the same in capitals
+    place.write_text(f"{head}columns.{name}.hidden = true\n")
+    with pytest.raises(InvalidArgument, match=f"the {what} cannot be hidden"):
+        read_config(place)
 
 
 def test_every_mistake_has_its_line(tmp_path: Path) -> None:
@@ -110,6 +125,39 @@ def test_nothing_is_served_by_nothing(tmp_path: Path) -> None:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return afresh(*arguments, folder=folder)
+
+
+def test_a_check_lists_all_that_is_served(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    top, _, evaluator = make(tmp_path).read_text().partition("[evaluator]")
+    more = (
+        f"[evaluations.qa]{top}[evaluations.qa.evaluator]{evaluator}[boards.spring]\nholdout = 'churn'\npublic = true\n"
+    )
+    place = tmp_path / "afresh.toml"
+    place.write_text(CONFIG.format(more=more, ledger=""))
+    config = read_config(place)
+    tables = [getattr(config, each.name) for each in fields(config)]
+    names = {name for table in tables if isinstance(table, Mapping) for name in table}
+    assert names == {"customers", "churn", "qa", "spring"}
+    told = run(tmp_path, "serve", "afresh.toml", "--check").stdout.splitlines()
+    assert {line.strip().partition(":")[0] for line in told[1:-1]} == names
+    assert told[-1] == "  to nobody yet: afresh token new NAME"
+    for name in ("ann", "bob"):
+        run(tmp_path, "token", "new", name)
+    run(tmp_path, "token", "revoke", "bob")
+    assert run(tmp_path, "serve", "afresh.toml", "--check").stdout.splitlines()[-1] == "  to 1 token"
+
+
+def test_a_check_opens_what_tokens_are_checked_with(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    jwt = "[jwt]\nkeys = 'keys.json'\nissuer = 'https://id.example'\naudience = 'afresh'\n"
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more=jwt, ledger=""))
+    bad = run(tmp_path, "serve", "afresh.toml", "--check")
+    assert (bad.returncode, bad.stdout, "jwt.keys" in bad.stderr) == (2, "", True)
+    key = OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate().public_key())
+    (tmp_path / "keys.json").write_text(f'{{"keys": [{key}]}}')
+    good = run(tmp_path, "serve", "afresh.toml", "--check")
+    assert "to those who have a token of https://id.example" in good.stdout
 
 
 def test_a_check_opens_the_data_and_ends(tmp_path: Path) -> None:

@@ -340,7 +340,10 @@ def demo(
     ] = Path("demo"),
     as_json: Json = False,
 ) -> None:
-    """See what afresh does in a minute, on real flights: a false lead refused, a real effect found, a loop of edits."""
+    """See what afresh does in a minute, on real flights: a false lead refused, a real effect found, a loop of edits.
+
+    Example: afresh demo --out demo
+    """
     from afresh.demo import run
 
     story = run(folder, talk=sys.stderr if as_json else sys.stdout)

@@ -67,7 +67,7 @@ def evaluate(
     if tried + scored + exam + check > 1:
         raise errors.InvalidArgument("give at most one of --open, --score, --exam and --check.")
     if len(given) != (0 if check else 1):
-        wanted = "--check takes no candidate" if check else "give one candidate"
+        wanted = "--check takes no candidate" if check else "give one candidate, such as prompt.txt"
         raise errors.InvalidArgument(f"{wanted}; there are {len(given)}.")
     with _judge(address, config) as judge:
         if check:

@@ -37,12 +37,19 @@ def _told(error: Exception) -> tuple[str, list[str], int]:
     if isinstance(error, TyperException):
         context = getattr(error, "ctx", None)
         command = "afresh" if context is None else context.command_path
-        return visible(error.format_message()), [f"Try: {command} --help"], error.exit_code
+        notes = [*_examples(context), f"Try: {command} --help"]
+        return visible(error.format_message()), notes, error.exit_code
     if isinstance(error, AfreshError):
         return str(error), list(getattr(error, "__notes__", ())), error.exit_code
     if isinstance(error, OSError):
         return visible(_of_system(error)), [], AfreshError.exit_code
     return "", [], AfreshError.exit_code  # interrupted by the user, who knows
+
+
+def _examples(context: Any) -> list[str]:
+    """The first example in a command's help, if it has one."""
+    text = "" if context is None else context.command.help or ""
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("Example: ")][:1]
 
 
 def _of_system(error: OSError) -> str:

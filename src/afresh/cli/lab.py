@@ -11,10 +11,14 @@ from typing import Annotated
 import typer
 
 from afresh.cli.options import HELP
+from afresh.cli.quick import Command, Group
 from afresh.results.progress import waiting
 
 app = typer.Typer(
-    no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and figures from the literature."
+    cls=Group,
+    no_args_is_help=True,
+    context_settings=HELP,
+    help="Attacks, coverage, and figures from the literature.",
 )
 
 Folder = Annotated[Path, typer.Option("--out", help="Where to keep results and pictures.", metavar="FOLDER")]
@@ -23,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for pr
 Names = Annotated[list[str] | None, typer.Option(metavar="NAME")]
 
 
-@app.command()
+@app.command(cls=Command)
 def coverage(
     rows: Annotated[int, typer.Option(help="n, the rows of every sample.", metavar="N")] = 2000,
     questions: Annotated[int, typer.Option(help="k, the questions of every analyst.", metavar="K")] = 200,
@@ -74,7 +78,7 @@ def coverage(
         print(table.markdown(table.HEADER, table.lines(cells)))
 
 
-@app.command()
+@app.command(cls=Command)
 def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
     """Show what each method guarantees, by number of questions: a table, pictures for 95% and 99%, and a guide.
 
@@ -103,7 +107,7 @@ def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
     _say(pictures)
 
 
-@app.command()
+@app.command(cls=Command)
 def goals(
     repeats: Annotated[
         int,
@@ -131,7 +135,7 @@ def _say(pictures: list[Path]) -> None:
         typer.echo(f"Drawn: {picture}", err=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def figures(
     repeats: Annotated[int, typer.Option(help="Repeats of Science 2015 (ten times as many of the Ladder).")] = 10,
     seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
@@ -158,7 +162,7 @@ def figures(
     _say(pictures)
 
 
-@app.command()
+@app.command(cls=Command)
 def loops(
     runs: Annotated[int, typer.Option(help="Runs of a loop; ten times as many at 5,000 items and 300 steps.")] = 40,
     items: Annotated[list[int] | None, typer.Option(help="A size; may be repeated. Default: 500 to 20,000.")] = None,
@@ -189,7 +193,7 @@ def loops(
     _say([looped.draw(out, seed=seed)])
 
 
-@app.command()
+@app.command(cls=Command)
 def boards(
     runs: Annotated[int, typer.Option(help="Runs of each board.")] = 40,
     seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,

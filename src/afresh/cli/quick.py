@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from afresh.checks import shown
 
@@ -35,6 +36,15 @@ class _Quick:
                 parameter.process_value = partial(_read, parameter, parameter.process_value)
         return found
 
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Read the arguments; every mistake in them knows its command, whose example is then shown."""
+        try:
+            return super().parse_args(context, arguments)  # type: ignore[misc, no-any-return]
+        except TyperException as error:
+            if getattr(error, "ctx", None) is None:
+                error.ctx = context  # type: ignore[attr-defined]
+            raise
+
 
 class Command(_Quick, TyperCommand):
     """A command whose plain values are read directly."""
@@ -45,7 +55,9 @@ class Group(_Quick, TyperGroup):
 
 
 def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    """The value itself if it is plain, otherwise what typer makes of it."""
+    """The value itself if it is plain, otherwise what typer makes of it. No parameter takes an empty text."""
+    if any(isinstance(each, str) and not each.strip() for each in _each(value)):
+        raise typer.BadParameter("it is empty.", context, parameter)
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     single = not parameter.multiple and parameter.nargs == 1
     if kind is None or (parameter.required and value is None):
@@ -66,11 +78,16 @@ def _by_typer(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any,
     try:
         return by_typer(context, value)
     except typer.BadParameter:
-        values = [value] if isinstance(value, str) else list(value)
+        values = _each(value)
         for one, wanted in zip(values, _kinds(parameter, len(values)), strict=False):
             if wanted in _NUMBERS and not _is_number(one, wanted):
                 raise typer.BadParameter(f"{shown(one)} is not {_NUMBERS[wanted]}.", context, parameter) from None
         raise
+
+
+def _each(value: Any) -> Sequence[Any]:
+    """The values of a parameter: none if it is missing."""
+    return value if isinstance(value, (list, tuple)) else () if value is None else [value]
 
 
 def _kinds(parameter: Any, count: int) -> Sequence[Any]:

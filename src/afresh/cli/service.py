@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.options import HELP, Json
-from afresh.cli.quick import Command
+from afresh.cli.quick import Command, Group
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from afresh.server.config import Config
     from afresh.server.tokens import Tokens
 
-tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts.")
+tokens = typer.Typer(
+    cls=Group, no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts."
+)
 ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", metavar="FILE")]
 
 
@@ -43,7 +47,6 @@ def serve(
 
     from afresh.errors import InvalidArgument
     from afresh.server.config import read_config
-    from afresh.server.house import House
     from afresh.server.run import check_free, first_try
     from afresh.server.run import serve as run
 
@@ -56,20 +59,19 @@ def serve(
     if port is not None:
         config = replace(config, port=port)
     if check:
-        house = House(config)
-        told = [
-            f"  {each.name}: {each.guard.rows:,} rows, {each.guard.plan.in_words}" for each in house.served.values()
-        ]
-        told += [f"  {name}: {each.judge.evaluation.items:,} items" for name, each in house.judges.items()]
-        house.close()
-        print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
+        from afresh.server.app import Desk
+
+        desk = Desk(config)  # what a service opens
+        told = desk.house.words
+        desk.close()
+        print("\n".join([f"{visible(what)} is valid; it serves", *(f"  {visible(line)}" for line in told)]))
         return
     if not what.endswith(".toml"):
         check_free(config)  # or the token would be printed for nothing
         (name,) = config.datasets
         with _tokens_of(config) as of_service:
             made = of_service.new("analyst", days=1)
-        print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
+        _show_secret(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}")
         print("This token is shown once and is valid for a day.", file=sys.stderr)
     run(config, what if what.endswith(".toml") else None)
 
@@ -114,23 +116,58 @@ def new(
     ] = None,
     days: Annotated[float | None, typer.Option(help="The number of days it is valid. Default: until revoked.")] = None,
     cap: Annotated[int | None, typer.Option(help="The most answers it may spend.", metavar="K")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it to this new file, which only you can read.", metavar="FILE")
+    ] = None,
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Make a token. It is printed once; the service keeps only a hash.
+    """Make a token. It is printed or written once; the service keeps only a hash.
 
-    Example: afresh token new ann --dataset customers --days 30
+    Example: afresh token new ann --dataset customers --days 30 --out ann.token
     """
     from afresh.server.tokens import check_datasets
 
     found = _configured(config)
     check_datasets(dataset or (), [*found.datasets, *found.evaluations])
-    with _tokens_of(found) as of_service:
-        print(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
+    with _tokens_of(found) as of_service, _kept(out) as keep:
+        keep(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
+
+
+@contextmanager
+def _kept(out: Path | None) -> Iterator[Callable[[str], object]]:
+    """Where a secret goes: a file that is there, and private, before the secret is made; or stdout."""
+    if out is None:
+        yield _show_secret
+        return
+    from afresh.errors import InvalidArgument
+
+    try:
+        made = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidArgument(f"--out is {str(out)!r}, which already exists; name a new file.") from None
+    with open(made, "w", encoding="utf-8") as file:
+        try:
+            yield lambda secret: file.write(f"{secret}\n")
+        except BaseException:
+            out.unlink()
+            raise
+
+
+def _show_secret(text: str) -> None:
+    """Print a secret; if it goes to a file that others can read, say so."""
+    print(text, flush=True)
+    with suppress(OSError, ValueError):  # no file at all
+        there = os.fstat(sys.stdout.fileno())
+        if stat.S_ISREG(there.st_mode) and there.st_mode & 0o077:
+            print("Others can read the file that this token went to; run: chmod 600 FILE", file=sys.stderr)
 
 
 @tokens.command("list", cls=Command)
 def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> None:
-    """List all tokens, without their secrets."""
+    """List all tokens, without their secrets.
+
+    Example: afresh token list
+    """
     from datetime import UTC, datetime
 
     from afresh.results import show
@@ -162,7 +199,10 @@ def revoke(
     ],
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Revoke a token, with immediate effect on all workers."""
+    """Revoke a token, with immediate effect on all workers.
+
+    Example: afresh token revoke ann
+    """
     with _tokens(config) as of_service:
         revoked = of_service.revoke(which)
     for id in revoked:

@@ -153,6 +153,7 @@ def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
     Example: afresh list
     """
     from afresh.ledger import default_place
+    from afresh.ledger.known import unveil
     from afresh.planning.plan import Plan
     from afresh.results.holding import Held, Holding
 
@@ -166,7 +167,7 @@ def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
                 Held(
                     data=terms.data,
                     rows=terms.rows,
-                    columns=tuple(str(each["name"]) for each in opened.columns),
+                    columns=unveil(terms.seed, opened.names),
                     opened_at=opened.at.isoformat(),
                     opened_by=opened.analyst,
                     plan=plan.in_words,

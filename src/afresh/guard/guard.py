@@ -50,7 +50,7 @@ class Guard(show.Shown, Closing):
         Returns:
             Another guard on the same rows, plan and ledger.
         """
-        name = checks.text("analyst", analyst, "a name")
+        name = checks.analyst(analyst)
         return Guard(self.desk, name, self._doors.named(name))
 
     @property

@@ -291,7 +291,7 @@ def _check_analyst(analyst: str | None) -> str:
             return getpass.getuser()
         except (OSError, KeyError):  # no such user, as in some containers
             return "unknown"
-    return checks.text("analyst", analyst, "a name")
+    return checks.analyst(analyst)
 
 
 def _open_book(opening: Opening) -> Ledger:

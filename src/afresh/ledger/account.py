@@ -127,6 +127,7 @@ class Account:
                 check_count("rows", record.rows)
                 check_text("data", record.data)
                 list(record.columns)
+                bytes.fromhex(record.names)
                 check_count("dealing", record.dealing)
                 self.opened = record
             case Planned():

@@ -7,7 +7,7 @@ import hashlib
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, SameRows
 from afresh.ledger.journal import Chain, Transaction
-from afresh.ledger.known import KeyedIdentity, Match, match
+from afresh.ledger.known import KeyedIdentity, Match, match, unveil
 from afresh.ledger.records import DEALING, START, Opened, decode, seal
 
 
@@ -48,8 +48,12 @@ def opened_by(transaction: Transaction, chain: Chain) -> Opened:
 def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
     """Return what a chain says about its rows."""
     try:
-        columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
-    except (TypeError, KeyError):
+        names = unveil(chain.seed, opened.names) or ("",) * len(opened.columns)
+        columns = [
+            ColumnDigest(name, each["unordered"], each["ordered"])
+            for name, each in zip(names, opened.columns, strict=True)
+        ]
+    except (TypeError, KeyError, ValueError):
         raise _damaged(chain) from None
     return KeyedIdentity(opened.rows, opened.data, tuple(columns))
 

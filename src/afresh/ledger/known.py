@@ -1,14 +1,16 @@
 """How known data is recognized: what a ledger keeps of an identity, keyed with a secret, and how it is matched.
 
-Only keyed digests are stored: someone who reads a receipt, or a ledger without its seed, cannot test guesses about
-rows.
+Only keyed digests are stored, and names of columns are encrypted: someone who reads a receipt, or a ledger without its
+seed, cannot test guesses about rows, nor see the columns that a service hides.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from afresh.engines.identity import ColumnDigest, Identity
 
@@ -23,8 +25,8 @@ class KeyedIdentity:
 
     @property
     def stored(self) -> list[dict[str, str | None]]:
-        """The columns as a record keeps them."""
-        return [asdict(column) for column in self.columns]
+        """The columns as a record keeps them, without their names."""
+        return [{"unordered": column.unordered, "ordered": column.ordered} for column in self.columns]
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,13 @@ class Match:
     @property
     def words(self) -> str:
         """Name the columns that match: `age`, `y` (there `label`)."""
-        return ", ".join(repr(here) if here == there else f"{here!r} (there {there!r})" for here, there in self.columns)
+        return ", ".join(
+            repr(here) if there in (here, "") else f"{here!r} (there {there!r})" for here, there in self.columns
+        )
 
 
 def keyed(seed: str, identity: Identity) -> KeyedIdentity:
-    """Return an identity as a ledger keeps it: every digest becomes its HMAC with the seed; names stay."""
+    """Return an identity as a ledger keeps it: every digest becomes its HMAC with the seed; names stay, for `veil`."""
     columns = tuple(
         ColumnDigest(one.name, _keyed(seed, "values", one.unordered), _keyed(seed, "order", one.ordered))
         for one in identity.columns
@@ -60,10 +64,29 @@ def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
     order = {one.ordered: one.name for one in reversed(known.columns) if one.ordered is not None}
     found = []
     for one in here.columns:
-        there = values.get(one.unordered or "") or order.get(one.ordered or "")
+        there = values.get(one.unordered or "", order.get(one.ordered or ""))
         if there is not None:
             found.append((one.name, there))
     return Match(same=False, columns=tuple(found)) if found else None
+
+
+_BLOCK = 256  # bytes: lengths say little about names
+
+
+def veil(seed: str, names: Sequence[str]) -> str:
+    """Encrypt the names of a guard's columns. A seed does so once, so no part of its stream is used twice."""
+    text = json.dumps(list(names)).encode()
+    return _mixed(seed, text + b" " * (-len(text) % _BLOCK)).hex()
+
+
+def unveil(seed: str, veiled: str) -> tuple[str, ...]:
+    """Return the names that `veil` encrypted; none if the record is from before names were encrypted."""
+    return tuple(map(str, json.loads(_mixed(seed, bytes.fromhex(veiled))))) if veiled else ()
+
+
+def _mixed(seed: str, text: bytes) -> bytes:
+    stream = hashlib.shake_256(f"names:{seed}".encode()).digest(len(text))
+    return bytes(one ^ other for one, other in zip(text, stream, strict=True))
 
 
 def plain(fingerprint: str, rows: int) -> Identity:

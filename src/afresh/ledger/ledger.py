@@ -32,7 +32,7 @@ from afresh.ledger.base import (
 from afresh.ledger.books import Books, sealed
 from afresh.ledger.finding import opened_by, same_rows, search
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.known import keyed
+from afresh.ledger.known import keyed, veil
 from afresh.ledger.memory import Memory
 from afresh.ledger.records import START, Answered, Charged, Closed, Divided, Opened, Record, Released, Stated
 from afresh.ledger.reserving import Entries, Reserving, Wish
@@ -126,6 +126,7 @@ class Ledger:
             analyst=analyst,
             data=name.fingerprint,
             columns=name.stored,
+            names=veil(seed, [column.name for column in identity.columns]),
             new_rows=new_rows,
             simulated=simulated,
             rows=identity.rows,

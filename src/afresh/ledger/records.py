@@ -17,7 +17,8 @@ looked at again.
 
 Version 3 states for a question whether it is a coordinate of a vector that is released at once.
 
-Version 4 is of first records alone: it states by which rule rows are dealt.
+Version 4 is of first records alone: it states by which rule rows are dealt. Version 5 of them encrypts the names of
+columns, which a service may hide.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Released = float | Mapping[str, float]
 """What a mechanism releases: one number, or a few named ones."""
 
 VERSION = 3
-OF_OPENED = 4  # the version of first records
+OF_OPENED = 5  # the version of first records
 DEALING = 2
 """The rule by which rows get their places: alike wherever and however they are stored. Rule 1 depended on that."""
 START = ""  # the hash before the first record
@@ -51,6 +52,8 @@ class Opened(NamedTuple):
     possible, a plain hash would reveal which one it is."""
     columns: Sequence[Mapping[str, str | None]]
     """Keyed hashes of single columns, by which rows are recognized after a table was edited."""
+    names: str
+    """The names of these columns, encrypted with the seed; empty in records before version 5."""
     new_rows: str | None
     """Why rows that look like others in this ledger are different, in the words of the analyst who opened them."""
     simulated: bool
@@ -274,8 +277,10 @@ def _decode(text: str) -> Record:
         body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
     if version < 3 and kind == "reserved":
         body["vector"] = None
-    if version < OF_OPENED and kind == "opened":
+    if version < 4 and kind == "opened":
         body["dealing"] = 1
+    if version < OF_OPENED and kind == "opened":
+        body["names"] = ""
     for name in _TUPLES:
         if isinstance(body.get(name), list):
             body[name] = tuple(body[name])

@@ -33,12 +33,13 @@ class Held:
     @property
     def words(self) -> str:
         """Its rows, its history and its budget, in a paragraph."""
+        columns = ", ".join(self.columns[:_SHOWN]) or "columns unknown"
         more = f" and {len(self.columns) - _SHOWN} more" if len(self.columns) > _SHOWN else ""
         by = f" by {self.opened_by}" if self.opened_by else ""
         asked = f", last asked {_minute(self.last_asked_at)}" if self.last_asked_at else ""
         plan = self.plan if self.fixed else f"{self.plan} (not fixed until the first answer)"
         return (
-            f"{self.rows:,} rows: {', '.join(self.columns[:_SHOWN])}{more}. "
+            f"{self.rows:,} rows: {columns}{more}. "
             f"Opened {_minute(self.opened_at)}{by}{asked}. {plan}; {self.spent:,} spent, {self.left:,} left."
             + (" A simulation: its noise is predictable." if self.simulated else "")
         )

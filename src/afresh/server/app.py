@@ -56,13 +56,13 @@ class Desk:
 
     def __init__(self, config: Config) -> None:
         """Open everything the service serves."""
-        self.config, self.house, self.metrics = config, House(config), Metrics()
-        self.asking = Asking(self.house, self.metrics)
         self._provider = None
         if config.jwt is not None:
             from afresh.server.jwt import Provider
 
-            self._provider = Provider(config.jwt)
+            self._provider = Provider(config.jwt)  # first: a mistake in it must leave nothing open
+        self.config, self.house, self.metrics = config, House(config), Metrics()
+        self.asking = Asking(self.house, self.metrics)
 
     async def caller(self, request: Request) -> Caller:
         """Identify the caller by the request's token, and count the request against the token's rate."""
@@ -126,7 +126,7 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
         app.include_router(router, prefix="/v1")
     for router in doors.ROUTERS:
         app.include_router(router)
-    tools = agents.mount(app)
+    tools = agents.mount(app, config)
     _describe(app)
     _answer_for_itself(app)
     _refuse(app)

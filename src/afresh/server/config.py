@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -120,6 +121,8 @@ class Config:
     """Items and an evaluator that the service runs."""
     origins: tuple[str, ...] = ()
     """Web pages that may call the service from a browser; none by default."""
+    hosts: tuple[str, ...] = ()
+    """The names at which agents reach `/mcp`, besides `host` and those of this machine."""
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
@@ -150,6 +153,7 @@ class _Reader(Reader):
                     key, value, "a number of seconds from 0 to 60", least=0, most=60
                 ),
                 "origins": texts,
+                "hosts": _hosts,
                 **dict.fromkeys(sections, words),  # named in the list of keys
             },
         )
@@ -226,8 +230,10 @@ class _Reader(Reader):
             given["data"] = ""
         if holdout and "label" not in table:
             self.wrong(path, "label must be given: the column that holds the labels.")
-        if holdout and given.get("label") in [name for name, column in columns.items() if column.hidden]:
-            self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are based on it.")
+        for name in (name for name, column in columns.items() if column.hidden and holdout):
+            for what, why in (("label", "scores are based on it"), ("id", "predictions name rows by it")):
+                if str(given.get(what)).lower() == name.lower():
+                    self.wrong((*path, "columns", name), f"the {what} cannot be hidden: {why}.")
         wishes = {key: given.pop(key) for key in _PLAN if key in given}
         if wishes.get("questions") == "no end":
             wishes["questions"] = None
@@ -250,6 +256,14 @@ class _Reader(Reader):
                 self.wrong((*path, *list(some)[:1]), error)
 
 
+def _hosts(key: str, value: Any) -> tuple[str, ...]:
+    for name in (names := texts(key, value)):
+        if not _HOST.fullmatch(name):
+            raise checks.wrong(key, name, "a name such as afresh.example.com, without https:// and without a port")
+    return tuple(map(str.lower, names))
+
+
+_HOST = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 _COLUMN: Mapping[str, Callable[..., Any]] = {
     "description": words,
     "unit": words,

@@ -176,6 +176,32 @@ class House:
             raise NotFound(f"there is no dataset {name!r} for this token; there are: {there}.")
         return self.served[name]
 
+    @property
+    def words(self) -> list[str]:
+        """Everything it has opened, a line each."""
+        told = [
+            f"{each.name}: {each.guard.rows:,} rows{'' if each.holdout is None else ' with labels'}, "
+            f"{each.guard.plan.in_words}"
+            for each in self.served.values()
+        ]
+        told += [
+            f"{name}: a {'public ' if each.settings.public else ''}board of {each.settings.holdout}. "
+            f"{each.settings.rules.words}"
+            for name, each in self.boards.items()
+        ]
+        told += [
+            f"{name}: {each.judge.evaluation.items:,} items, {each.guard.plan.in_words}"
+            for name, each in self.judges.items()
+        ]
+        told += [f"{name} is frozen: {why}" for name in (*self.served, *self.judges) if (why := self.freezer.why(name))]
+        known = self.tokens.valid()
+        told.append(
+            f"to {known:,} token{'' if known == 1 else 's'}" if known else "to nobody yet: afresh token new NAME"
+        )
+        if self.config.jwt is not None:
+            told.append(f"to those who have a token of {self.config.jwt.issuer}")
+        return told
+
     def close(self) -> None:
         """Close everything; what was released is kept."""
         if self._follower is not None:

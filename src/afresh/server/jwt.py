@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from afresh.errors import MissingExtra, NotAllowed
+from afresh import checks
+from afresh.errors import InvalidArgument, MissingExtra, NotAllowed
 from afresh.server.config import Jwt
 from afresh.server.keys import Keys
 from afresh.server.tokens import ROLES, Caller
@@ -45,7 +46,11 @@ class Provider:
                 f"the identity provider names no role of this service in the claim {self._settings.role!r}; it must be "
                 f"one of {', '.join(ROLES)}."
             )
-        return Caller(str(told["sub"]), role, tuple(datasets), expires=float(told["exp"]))
+        try:
+            name = checks.analyst(told["sub"], "sub")
+        except InvalidArgument as error:
+            raise NotAllowed(f"the identity provider's token names nobody: {error}") from None
+        return Caller(name, role, tuple(datasets), expires=float(told["exp"]))
 
     def _parsed(self, document: Any) -> dict[str | None, Any]:
         """Keys by their ids; raises `ValueError` if this is not a key set."""

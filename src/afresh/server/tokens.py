@@ -64,7 +64,7 @@ class Tokens:
         cap: int | None = None,
     ) -> str:
         """Make a new token. This is the only time it is shown."""
-        checks.text("name", name, "a name")
+        checks.analyst(name, "name")
         checks.one_of("role", role, ROLES)
         listed = [checks.text("datasets", each, "names of datasets, or *") for each in datasets]
         if days is not None:
@@ -89,6 +89,11 @@ class Tokens:
         names = ("id", "name", "role", "datasets", "expires", "cap", "spent", "made", "revoked")
         found = [dict(zip(names, row, strict=True)) for row in rows]
         return [{**each, "datasets": json.loads(each["datasets"])} for each in found]
+
+    def valid(self) -> int:
+        """How many are valid now."""
+        now = time.time()
+        return sum(each["revoked"] is None and (each["expires"] or now + 1) > now for each in self.all())
 
     def revoke(self, which: str) -> list[str]:
         """Revoke the token with this id, or all with this name; returns the ids that were valid until now."""

@@ -121,4 +121,4 @@ def shares(key: str, value: Any) -> dict[str, int]:
     """A table of analysts and the number of answers each may have."""
     if not isinstance(value, Mapping):
         raise checks.wrong(key, value, "a table of names and numbers of answers")
-    return {name: checks.whole(f"the share of {name}", share, 0) for name, share in value.items()}
+    return {checks.analyst(name): checks.whole(f"the share of {name}", share, 0) for name, share in value.items()}

@@ -172,6 +172,7 @@ AGAINST_THE_RULES: dict[str, Callable[[list[Sealed]], list[str]]] = {
     "no answers for the questions": _edited(2, answers=1),
     "rows of no number": _edited(1, rows="many"),
     "no columns": _edited(1, columns=None),
+    "names that are not encrypted": _edited(1, names="age, sick"),
     "other seed": _edited(1, seed_digest="00"),
     "number skipped": _edited(4, number=3),
     "answer to nothing": _edited(5, number=9),
