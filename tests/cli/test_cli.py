@@ -50,6 +50,20 @@ def test_plan() -> None:
     )
 
 
+def test_dates_of_a_form(tmp_path: Path) -> None:
+    days = pd.date_range("2019-01-01", periods=600)
+    path = tmp_path / "orders.csv"
+    pd.DataFrame({"day": days.strftime("%m/%d/%Y"), "n": range(600)}).to_csv(path, index=False)
+    question = ("ask", path, "day < '2020-01-01'", "--ledger", tmp_path / "ledger.sqlite", "--rounds", 1)
+    refused = afresh(*question)
+    assert refused.returncode == 3
+    assert "--dates" in refused.stderr
+    answered = afresh(*question, "--dates", "%m/%d/%Y", "--json")
+    assert answered.returncode == 0, answered.stderr
+    assert json.loads(answered.stdout)["value"] == pytest.approx(365 / 600)
+    assert "must be the form of a day" in afresh(*question, "--dates", "%m").stderr
+
+
 def test_a_budget_that_never_ends(data: Path) -> None:
     assert "Any number of questions" in afresh("plan", "--rows", 20000, "--no-end").stdout
     refused = afresh("plan", "--rows", 20000, "--no-end", "--questions", 3)

@@ -68,7 +68,7 @@ def test_one_row_that_is_no_such_day_leaves_text(path: Path) -> None:
         _read(path, content, "%d/%m/%Y")
 
 
-@pytest.mark.parametrize("dates", ["", "%m/%d", "%Y", "day", "%d/%m/%Y\n", "%", 3, None])
+@pytest.mark.parametrize("dates", ["", "%m/%d", "%Y", "day", "%Y/%d/%Y", "%d/%m/%Y\n", "%", 3, None])
 def test_forms_that_give_no_day(dates: Any) -> None:
     with pytest.raises(InvalidArgument, match="must be the form of a day, such as"):
         CSV("a.csv", dates)

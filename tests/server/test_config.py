@@ -60,6 +60,15 @@ def test_what_analysts_must_know_cannot_be_hidden(what: str, tmp_path: Path) -> 
         read_config(place)
 
 
+def test_dates_of_a_form(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("day,n\n" + "".join(f"12/{1 + i % 28:02d}/2019,{i}\n" for i in range(600)))
+    place = tmp_path / "afresh.toml"
+    place.write_text('state = "state"\n[datasets.orders]\ndata = "orders.csv"\ndates = "%m/%d/%Y"\nrounds = 3\n')
+    assert afresh("serve", place, "--check").returncode == 0
+    place.write_text(place.read_text().replace("%m/%d", "%d/%m"))
+    assert "no column" in afresh("serve", place, "--check").stderr
+
+
 def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     place = tmp_path / "afresh.toml"
     place.write_text(WRONG)

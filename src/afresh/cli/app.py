@@ -18,6 +18,7 @@ from afresh.cli.options import (
     HELP,
     Analyst,
     Data,
+    Dates,
     Deviation,
     Exam,
     Json,
@@ -218,6 +219,7 @@ def ask(
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
@@ -249,7 +251,7 @@ def ask(
     # The default method can neither check a guess nor follow a hint.
     options["must_exist"] = (guess is not None or about is not None) and method is None
     many = how_many(questions, no_end)
-    with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
+    with opened(data, many, confidence, ledger, method, table=table, dates=dates, check=checked, **options) as guard:
         arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
         arguments |= {"guess": guess, "about": about}
         if dry_run:
@@ -262,13 +264,18 @@ def ask(
 
 @app.command(cls=Command, epilog=EPILOG)
 def budget(
-    data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
+    data: Data,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    dates: Dates = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
 ) -> None:
     """Show what is spent, what is left, and how wide further answers will be.
 
     Example: afresh budget holdout.parquet
     """
-    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, analyst=analyst, must_exist=True) as guard:
         show(guard.budget, as_json)
 
 
@@ -278,13 +285,14 @@ def log(
     parts: Annotated[bool, typer.Option("--parts", help="Show the answers behind each derived number.")] = False,
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     as_json: Json = False,
 ) -> None:
     """Show everything released about a dataset: who asked what, when, and the answers.
 
     Example: afresh log holdout.parquet --parts
     """
-    with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, must_exist=True) as guard:
         transcript = guard.transcript
     if parts and not as_json:
         print(transcript.with_parts(), flush=True)
@@ -303,6 +311,7 @@ def pvalue(
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     as_json: Json = False,
 ) -> None:
     """Correct the p-value of a test that was chosen after exploring the same data.
@@ -318,7 +327,7 @@ def pvalue(
     if (information is None) == (data is None):
         raise errors.InvalidArgument("give either --information or --data.")
     if data is not None:
-        with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+        with opened(data, ledger=ledger, table=table, dates=dates, must_exist=True) as guard:
             information, method = guard.plan.information, guard.plan.method
         if information is None:
             raise errors.InvalidArgument(

@@ -39,6 +39,10 @@ Table = Annotated[
     str | None,
     typer.Option(help="The table, in a database or in a DuckDB file that holds several.", metavar="NAME"),
 ]
+Dates = Annotated[
+    str | None,
+    typer.Option(help="How a CSV file writes dates, if not as 2025-01-31: such as %m/%d/%Y.", metavar="FORM"),
+]
 LedgerPlace = Annotated[
     str | None,
     typer.Option(
@@ -119,6 +123,7 @@ def opened(
     data: str,
     *arguments: Any,
     table: str | None = None,
+    dates: str | None = None,
     check: Callable[[Engine], None] = lambda engine: None,
     **options: Any,
 ) -> Iterator[Guard]:
@@ -126,6 +131,7 @@ def opened(
     from rich.console import Console
     from rich.markup import escape
 
+    from afresh.engines.open import reading_dates
     from afresh.guard.guard import Guard
     from afresh.guard.open import check_opening, open_desk, opened_engine
 
@@ -133,7 +139,7 @@ def opened(
         from afresh.client.connect import open_address
 
         options.pop("must_exist", None)
-        given = (*arguments, table, *options.values())
+        given = (*arguments, table, dates, *options.values())
         refuse_plan(any(value is not None and value is not False and value is not ... for value in given))
         with open_address(data) as guard:
             yield guard
@@ -141,7 +147,7 @@ def opened(
     reading = f"Reading {escape(visible(without_password(data)))} ..."
     with Console(stderr=True).status(reading):  # silent unless stderr is a terminal
         opening = check_opening(data, *arguments, **options)
-        with opened_engine(data, table, opening) as engine:
+        with opened_engine(reading_dates(data, dates), table, opening) as engine:
             check(engine)
             guard = Guard(open_desk(engine, opening), opening.analyst)
     with guard:

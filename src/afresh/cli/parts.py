@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh import errors
-from afresh.cli.options import Analyst, Data, Json, LedgerPlace, Table, opened
+from afresh.cli.options import Analyst, Data, Dates, Json, LedgerPlace, Table, opened
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def exam(
     expressions: Annotated[list[str], typer.Argument(help="Row expressions in SQL.", metavar="EXPR...")],
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
@@ -37,7 +38,7 @@ def exam(
         for each in expressions:
             make_asked(each, engine.schema)
 
-    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True, check=check) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, analyst=analyst, must_exist=True, check=check) as guard:
         answers = guard.exam(expressions)
     print(json.dumps([each.to_dict() for each in answers]) if as_json else "\n".join(map(str, answers)), flush=True)
 
@@ -47,6 +48,7 @@ def open_rows(
     out: Annotated[Path, typer.Option("--out", help="A Parquet or CSV file to write.", metavar="FILE")],
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     analyst: Analyst = None,
 ) -> None:
     """Write the open rows to a file, for you to inspect, plot and fit models on. This fixes the plan.
@@ -59,7 +61,7 @@ def open_rows(
         raise errors.InvalidArgument(f"--out is {str(out)!r}, must be a .parquet or a .csv file.")
     if out.exists():
         raise errors.InvalidArgument(f"--out is {str(out)!r}, which already exists; name a new file.")
-    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, analyst=analyst, must_exist=True) as guard:
         rows = guard.open_rows("arrow")
     if out.suffix.lower() == ".csv":
         from pyarrow import csv

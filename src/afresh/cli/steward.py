@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh import errors
-from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show, without_password
+from afresh.cli.options import (
+    EXIT_ERROR,
+    Analyst,
+    Data,
+    Dates,
+    Json,
+    LedgerPlace,
+    Table,
+    opened,
+    show,
+    without_password,
+)
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
@@ -37,6 +48,7 @@ def charge(
     count: Annotated[int, typer.Option(help="The number of such releases.", metavar="N")] = 1,
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +59,7 @@ def charge(
 
     Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
     """
-    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, analyst=analyst, must_exist=True) as guard:
         protected = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd}
         show(guard.charge(revealed, study=study, rows=rows, count=count, **protected), as_json)
 
@@ -59,6 +71,7 @@ def divide(
     ],
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +89,7 @@ def divide(
         if name in parsed:
             raise errors.InvalidArgument(f"{name!r} is named twice.")
         parsed[name] = int(count)
-    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, analyst=analyst, must_exist=True) as guard:
         show(guard.divide(parsed), as_json)
 
 
@@ -88,6 +101,7 @@ def receipt(
     markdown: Annotated[bool, typer.Option(help="Write a Markdown page too.")] = False,
     ledger: LedgerPlace = None,
     table: Table = None,
+    dates: Dates = None,
     as_json: Json = False,
 ) -> None:
     """Write everything that was released to a file that anyone can check, and to a page to read.
@@ -98,7 +112,7 @@ def receipt(
 
     if out.suffix in (".html", ".md"):
         raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name with its own suffix.")
-    with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+    with opened(data, ledger=ledger, table=table, dates=dates, must_exist=True) as guard:
         made = guard.receipt()
     pages = {out: json.dumps(made, indent=1), out.with_suffix(".html"): as_html(made)}
     if markdown:

@@ -65,6 +65,15 @@ def open_engine(data: object, table: str | None = None, recall: Callable[[str], 
     return EmbeddedEngine(data, table, recall=recall)
 
 
+def reading_dates(data: object, dates: str | None) -> object:
+    """The data of a command or a configuration, whose dates may have a form."""
+    if dates is None:
+        return data
+    from afresh.engines.embedded.csv_file import CSV
+
+    return CSV(str(data), dates)
+
+
 def _backend(data: object) -> str | None:
     """Return the name of an Ibis table's backend; None for anything else, and for a table that has none."""
     ibis: Any = sys.modules.get("ibis")

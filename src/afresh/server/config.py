@@ -42,6 +42,8 @@ class Dataset:
     name: str
     data: str
     table: str | None = None
+    dates: str | None = None
+    """How a CSV file writes dates."""
     description: str = ""
     wishes: Mapping[str, Any] = field(default_factory=dict)
     """The plan: what `afresh.open` takes."""
@@ -211,7 +213,12 @@ class _Reader(Reader):
         return BoardSettings(path[-1], rules=rules, **given)
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
-        own: dict[str, Callable[..., Any]] = {"data": self.path_or_address, "table": words, "shares": shares}
+        own: dict[str, Callable[..., Any]] = {
+            "data": self.path_or_address,
+            "table": words,
+            "dates": words,
+            "shares": shares,
+        }
         own |= {"description": words, "download": checks.flag}
         models = {
             "label": words,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from afresh.engines.open import reading_dates
 from afresh.errors import AfreshError, DataError, Forbidden, InvalidArgument, NotFound
 from afresh.guard.guard import Guard
 from afresh.guard.open import check_opening, open_desk, opened_engine
@@ -242,7 +243,7 @@ def _open(settings: Dataset, config: Config) -> Served:
 
 def _opened(settings: Dataset, config: Config) -> Served:
     opening = check_opening(settings.data, ledger=config.ledger, analyst=STEWARD, **settings.wishes)
-    with opened_engine(settings.data, settings.table, opening) as engine:
+    with opened_engine(reading_dates(settings.data, settings.dates), settings.table, opening) as engine:
         dictionary = Dictionary(settings.columns, engine.schema)
         if settings.label is not None:
             _check_label(settings, engine.schema)

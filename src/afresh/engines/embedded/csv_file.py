@@ -27,6 +27,7 @@ import contextlib
 import csv
 import gzip
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class CSV:
         """Refuse a form that does not determine a day."""
         try:
             found = datetime.strptime(_CLOCK.strftime(self.dates), self.dates)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, re.error):  # the last of a letter that is there twice
             found = datetime.min
         if found.date() != _CLOCK.date() or not self.dates.isprintable():
             raise checks.wrong("dates", self.dates, "the form of a day, such as '%m/%d/%Y' or '%d.%m.%Y'")
