@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from afresh import checks
+from afresh.moments import OUTER
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.scaled import Rescaled
@@ -14,7 +15,6 @@ from afresh.statistics.base import Asker, Like, Measures, Schema, Shape
 
 BALL = "ball"  # the shape of a vector that lies in a ball, on every row
 _FAR = 1e6  # radii from the center; anything farther away is first moved there, coordinate by coordinate
-_OUTER = 1 + 1e-9  # rows at or beyond the surface end up this far inside it: rounding is a hundred times less
 _FINEST = 1e-6  # of the center's numbers: a smaller ball would hold too few of the numbers near it
 
 
@@ -140,7 +140,7 @@ class VectorMean:
         length = f"sqrt({' + '.join(f'({each}) * ({each})' for each in away)})"
         found = []
         for each, c in zip(away, self._centres, strict=True):
-            unit = {"expression": f"({each}) / greatest(1.0, {_OUTER!r} * {length})", "bounds": (-1.0, 1.0)}
+            unit = {"expression": f"({each}) / greatest(1.0, {OUTER!r} * {length})", "bounds": (-1.0, 1.0)}
             asked, scale = make_asked(unit, schema), (c - radius, c + radius)
             found.append(replace(asked, queries=(Rescaled(asked.queries[0], scale),), bounds=scale))
         return found
