@@ -23,7 +23,7 @@ from afresh.ledger.records import START, Reserved, decode, encode, seal
 from afresh.mechanisms.base import AimsInGroups, AnswersVectors, at_coordinate, at_levels
 from afresh.planning.groups import group_half_width, narrower_one_by_one
 from afresh.queries.query import Query, parse_group
-from afresh.queries.scaled import Rescaled
+from afresh.queries.renamed import Renamed
 from afresh.queries.tree import Type
 from afresh.receipts import verify
 from afresh.results import show
@@ -304,7 +304,7 @@ def test_what_is_no_ball_is_refused(guard: afresh.Guard, arguments: tuple[Any, .
 def units(vector: VectorMean, schema: Mapping[str, Type | None]) -> list[Query]:
     """The row functions of its coordinates."""
     found = [query for one in vector._asked(schema) for query in one.queries]
-    return [each.unit for each in found if isinstance(each, Rescaled) and isinstance(each.unit, Query)]
+    return [each.inner for each in found if isinstance(each, Renamed) and isinstance(each.inner, Query)]
 
 
 def points(vector: VectorMean, rows: pd.DataFrame, schema: Mapping[str, Type | None]) -> list[list[float]]:

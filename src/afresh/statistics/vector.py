@@ -9,7 +9,7 @@ from afresh import checks
 from afresh.moments import OUTER
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
-from afresh.queries.scaled import Rescaled
+from afresh.queries.renamed import on_scale
 from afresh.queries.text import number, readable
 from afresh.statistics.base import Asker, Like, Measures, Schema, Shape
 
@@ -142,7 +142,7 @@ class VectorMean:
         for each, c in zip(away, self._centres, strict=True):
             unit = {"expression": f"({each}) / greatest(1.0, {OUTER!r} * {length})", "bounds": (-1.0, 1.0)}
             asked, scale = make_asked(unit, schema), (c - radius, c + radius)
-            found.append(replace(asked, queries=(Rescaled(asked.queries[0], scale),), bounds=scale))
+            found.append(replace(asked, queries=(on_scale(asked.queries[0], scale),), bounds=scale))
         return found
 
     def measure(self, asker: Asker) -> Measures:
