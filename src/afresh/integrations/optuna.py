@@ -198,9 +198,15 @@ class GuardedObjective:
             return [_Open(value, left) for value in self.holdout.open_losses(models, loss=self.loss)]
         return self.holdout.score_many(models, loss=self.loss, precision=self.precision)
 
-    @staticmethod
-    def cannot_be_better(study: optuna.Study, answer: Answer | _Open) -> bool:
+    @property
+    def _apart(self) -> bool:
+        """Whether every round is about the features of its own rows: trials of different rounds have no order then."""
+        return self.holdout.visibility == "public" and self.holdout.guard.plan.rounds is not None
+
+    def cannot_be_better(self, study: optuna.Study, answer: Answer | _Open) -> bool:
         """Whether the interval of an answer lies above that of some complete trial.
+
+        In rounds with public features it is never certain, as each round is about the features of its own rows.
 
         Args:
             study: The study so far.
@@ -209,7 +215,7 @@ class GuardedObjective:
         Returns:
             True if that model is certainly worse, given that all intervals hold.
         """
-        if isinstance(answer, _Open):  # there is no interval: nothing is certain
+        if isinstance(answer, _Open) or self._apart:  # there is no interval, or not of one true value
             return False
         return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
@@ -225,6 +231,8 @@ class GuardedObjective:
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
         """Return the best trial's value, interval, parameters and number, and the trials that may be as good.
+
+        In rounds with public features any trial may be: `holdout.best_of` compares models on the rows of one round.
 
         Args:
             study: A study that was run with this objective.
@@ -251,7 +259,7 @@ class GuardedObjective:
             "low": low,
             "high": high,
             "confidence": self.holdout.guard.plan.confidence,
-            "not_worse": [trial.number for trial in scored if trial.user_attrs["afresh_low"] <= least],
+            "not_worse": [each.number for each in scored if self._apart or each.user_attrs["afresh_low"] <= least],
         }
 
     def _confirmed(self, study: optuna.Study) -> dict[str, Any]:
