@@ -130,7 +130,8 @@ def test_categories_that_are_asked_at_once_exclude_one_another(categories: list[
 
 
 def test_edges_and_lists_know_one_zero() -> None:
-    for edges in ([0.0, -0.0, 1], [0, 0.0], [1, Decimal(1)], [2**53, 2**53 + 1], [False, True], [0, math.nan]):
+    wrong: list[Any] = [[0.0, -0.0, 1], [0, 0.0], [1, Decimal(1)], [2**53, 2**53 + 1], [False, True], [0, math.nan]]
+    for edges in wrong:
         with pytest.raises(InvalidArgument, match="increasing order"):
             Histogram("x", edges)
     for one, other in (("x IN (0, -0.0)", "x = 0"), ("x IN (1, 1.0, 1e0, 2)", "x IN (2, 1)"), ("x IN (-0.0)", "x = 0")):

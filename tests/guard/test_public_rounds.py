@@ -3,7 +3,7 @@
 The walk below knows every statistic and every rule: a new one must say here how it keeps to that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,10 @@ from afresh.wire.arguments import OF_MODELS, OF_ROWS, STATISTICS
 RNG = np.random.default_rng(31)
 N = 4000
 X = pd.DataFrame({"u": RNG.random(N), "v": RNG.random(N)})
-Y = (RNG.random(N) < X["u"]).astype(int).to_numpy()
-CHANCES = np.round(0.2 + 0.6 * X["u"].to_numpy(), 3)
-CLASSES = (RNG.random(N) < 0.7 * X["u"] + 0.1).astype(int).to_numpy()
+U = np.asarray(X["u"])
+Y = (RNG.random(N) < U).astype(int)
+CHANCES = np.round(0.2 + 0.6 * U, 3)
+CLASSES = (RNG.random(N) < 0.7 * U + 0.1).astype(int)
 
 # Pairs of a statistic with one that shares a part with it, but not all; asked in this order.
 SHARING: dict[str, list[tuple[Any, Any]]] = {
@@ -56,7 +57,7 @@ SHARING: dict[str, list[tuple[Any, Any]]] = {
     "Recall": [(s.Precision(), s.Recall())],
     "VectorMean": [(s.VectorMean(["label", "label * u"], 2), s.VectorMean(["label", "label * u"], 3))],
 }
-REFUSED = {
+REFUSED: dict[str, list[Any]] = {
     "Correlation": [s.Correlation("label", "label * u", (0, 1), (0, 1), within=each) for each in (None, 3)],
     "Covariance": [s.Covariance("label", "label * u", (0, 1), (0, 1), within=each) for each in (None, 3)],
     "StandardDeviation": [s.StandardDeviation("label * u", (0, 1), within=each) for each in (None, 3)],
@@ -169,11 +170,12 @@ def test_where_every_answer_has_rows_of_its_own_nothing_is_combined() -> None:
         holdout.guard.desk.ledger.open(holdout.guard.desk.engine.identity(), limits)
     with afresh.holdout(X, Y, ledger=ledger) as holdout:
         assert holdout.guard.plan.method == "split"
-        for ask in (
+        asking: list[Callable[[], Any]] = [
             lambda: holdout.measure(s.Recall(), CLASSES),
             lambda: holdout.guard.ask("label = 1", where="u > 0.5"),
             lambda: holdout.guard.measure(s.Histogram("label + u", [0, 1, 2])),
-        ):
+        ]
+        for ask in asking:
             with pytest.raises(InvalidArgument, match="Nothing was charged"):
                 ask()
         assert holdout.budget.spent == 0

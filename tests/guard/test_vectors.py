@@ -309,7 +309,7 @@ def units(vector: VectorMean, schema: Mapping[str, Type | None]) -> list[Query]:
 
 def points(vector: VectorMean, rows: pd.DataFrame, schema: Mapping[str, Type | None]) -> list[list[float]]:
     """The coordinates of each row's point on [0, 1], by what the expressions mean."""
-    given = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    given = [dict(zip(rows.columns, row, strict=True)) for row in rows.itertuples(index=False)]
     found = [oracle.psi(each, each.expression, None, given) for each in units(vector, schema)]
     return [list(point) for point in zip(*found, strict=True)]
 
