@@ -49,8 +49,9 @@ class GuardedObjective:
 
     `build` returns a model or predictions, or is a generator that yields one after each round of training; each is
     scored and costs an answer. A trial is pruned after a round whose model cannot be better than the best trial so far:
-    its whole interval lies above the best one's. This is certain for this round's model, as all intervals are; it is
-    not certain that later rounds would not have caught up.
+    its whole interval lies above the best one's. This is certain for this round's model, as all intervals are, except
+    in rounds with public features, which are about the features of different rows; it is not certain that later rounds
+    would not have caught up.
 
     When the budget runs out, the current trial is pruned and the study stops. A study must minimize.
 
@@ -184,8 +185,8 @@ class GuardedObjective:
             answer = yield model
             value = _note(trial, answer)
             trial.report(value, step)
-            if study is not None and self.cannot_be_better(study, answer):
-                trial.set_user_attr("afresh_cannot_be_better", True)
+            if study is not None and _above(study, answer):
+                trial.set_user_attr("afresh_cannot_be_better", self.cannot_be_better(study, answer))
                 made.close()
                 raise optuna.TrialPruned("its interval lies above that of the best trial.")
         if value is None:
@@ -215,9 +216,7 @@ class GuardedObjective:
         Returns:
             True if that model is certainly worse, given that all intervals hold.
         """
-        if isinstance(answer, _Open) or self._apart:  # there is no interval, or not of one true value
-            return False
-        return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
+        return not self._apart and _above(study, answer)
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         """A callback that stops the study once nothing is left, before another model is built in vain.
@@ -311,6 +310,13 @@ def _note(trial: optuna.Trial, answer: Answer | _Open) -> float:
     for name, value in said.items():
         trial.set_user_attr(f"afresh_{name}", value)
     return answer.value
+
+
+def _above(study: optuna.Study, answer: Answer | _Open) -> bool:
+    """Whether an interval lies above that of some complete trial; a loss on open rows has none."""
+    if isinstance(answer, _Open):
+        return False
+    return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
 
 def _unfinished(study: optuna.Study, trials: Sequence[optuna.Trial]) -> list[optuna.Trial]:
