@@ -22,14 +22,16 @@ _FINEST = 1e-6  # of the center's numbers: a smaller ball would hold too few of 
 class VectorMean:
     """The means of several numbers that together lie in a ball on every row: one answer for all of them.
 
-    A row outside the ball counts as the point where the line from the center to the row leaves the ball. The noise of
+    A row outside the ball counts as the point where the line from the center to the row leaves the ball, or as one a
+    billionth of the radius further in, so that no rounding takes it out. The noise of
     every coordinate follows the radius, however many there are, so choose it as small as most rows allow, without
     looking at the data. The price is one answer if the method releases vectors at once (`symmetrized`), otherwise one
     per number.
 
     Args:
         expressions: Numbers in SQL: a list, or a mapping of names to expressions.
-        radius: The ball's radius, in the numbers' own units, which must be comparable: write income / 1000.
+        radius: The ball's radius, in the numbers' own units, which must be comparable: write income / 1000. At least a
+            millionth of the center's numbers.
         centre: The ball's center: one number for all coordinates, or one for each. Missing values count as it.
     """
 
