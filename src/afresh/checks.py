@@ -133,6 +133,18 @@ def bounds(name: str, value: object) -> tuple[float, float]:
     raise wrong(name, value, "two finite numbers (low, high) with low < high, chosen without looking at the data")
 
 
+_CLOSEST, _FARTHEST = 1e-120, 1e150  # then the square is an ordinary number, and so is that of closer bounds
+
+
+def squared_bounds(name: str, value: object) -> tuple[float, float]:
+    """Two numbers in order, the square of whose distance is a number."""
+    low, high = bounds(name, value)
+    if not _CLOSEST < high - low < _FARTHEST:
+        must_be = "neither so far apart nor so close that the square of their distance is not a number; use other units"
+        raise wrong(name, value, must_be)
+    return low, high
+
+
 def rising(
     name: str, value: object, fewest: int, must_be: str, low: float = -math.inf, high: float = math.inf
 ) -> tuple[float, ...]:

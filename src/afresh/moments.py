@@ -20,6 +20,11 @@ class Span(NamedTuple):
         return self.stop - self.start
 
 
+OUTER = 1 + 1e-9
+"""What lengths are multiplied by before they are compared with a ball's radius: a row that is moved to the surface
+lands this far inside of it, a hundred times farther than the rounding of as many coordinates as there may be."""
+
+
 class Vector(NamedTuple):
     """Which coordinate a question is of a vector that is released at once (section 18)."""
 

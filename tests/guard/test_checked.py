@@ -216,6 +216,6 @@ def test_a_mean_within_a_group_is_two_halves_in_plans_from_before_and_where_feat
         schema, mechanism = guard.desk.schema, guard.plan.mechanism
     asked = make_asked({"expression": "y", "bounds": (0, 1), "where": "x < 30", "missing": 0}, schema)
     assert isinstance(mechanism, Checked)
-    assert len(arranged(asked, mechanism, False, exam=False).queries) == 1
-    assert arranged(asked, mechanism, True, exam=False) == asked
-    assert arranged(asked, replace(mechanism, groups=False), False, exam=False) == asked
+    assert len(arranged([asked], mechanism, False, exam=False)[0].queries) == 1
+    assert arranged([asked], mechanism, True, exam=False) == [asked]
+    assert arranged([asked], replace(mechanism, groups=False), False, exam=False) == [asked]

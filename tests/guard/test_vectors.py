@@ -2,6 +2,9 @@
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +22,17 @@ from afresh.ledger.account import Account
 from afresh.ledger.records import START, Reserved, decode, encode, seal
 from afresh.mechanisms.base import AimsInGroups, AnswersVectors, at_coordinate, at_levels
 from afresh.planning.groups import group_half_width, narrower_one_by_one
+from afresh.queries.query import Query, parse_group
+from afresh.queries.renamed import Renamed
+from afresh.queries.tree import Type
 from afresh.receipts import verify
 from afresh.results import show
 from afresh.results.answer import Interval
 from afresh.results.reading import Number
 from afresh.results.rules import RULES, within_ends
 from afresh.statistics import GroupMeans, Histogram, Measures, Statistic, VectorMean
+from engines import oracle
+from examples import examples
 
 ROWS = 20_000
 EDGES = [float(x) for x in np.linspace(-3, 3, 31)]
@@ -291,6 +299,105 @@ def test_what_is_no_ball_is_refused(guard: afresh.Guard, arguments: tuple[Any, .
     with pytest.raises(InvalidArgument):
         guard.ask_vector(*arguments)
     assert guard.budget.spent == 0
+
+
+def units(vector: VectorMean, schema: Mapping[str, Type | None]) -> list[Query]:
+    """The row functions of its coordinates."""
+    found = [query for one in vector._asked(schema) for query in one.queries]
+    return [each.inner for each in found if isinstance(each, Renamed) and isinstance(each.inner, Query)]
+
+
+def points(vector: VectorMean, rows: pd.DataFrame, schema: Mapping[str, Type | None]) -> list[list[float]]:
+    """The coordinates of each row's point on [0, 1], by what the expressions mean."""
+    given = [dict(zip(rows.columns, row, strict=True)) for row in rows.itertuples(index=False)]
+    found = [oracle.psi(each, each.expression, None, given) for each in units(vector, schema)]
+    return [list(point) for point in zip(*found, strict=True)]
+
+
+def in_the_ball(point: list[float]) -> bool:
+    """Whether it is within 1/2 of (1/2, ..., 1/2), in exact arithmetic: what section 18 needs of every row."""
+    square = sum((Fraction(each) - Fraction(1, 2)) ** 2 for each in point)
+    return square <= Fraction(1, 4) and all(0 <= each <= 1 for each in point)
+
+
+@st.composite
+def balls(draw: st.DrawFn) -> tuple[VectorMean, pd.DataFrame]:
+    """A ball of any allowed size around any center, and rows that lie where rounding is worst."""
+    size = draw(st.integers(1, 5))
+    radius = draw(st.one_of(st.sampled_from([1e-100, 1e100, 1.0]), st.floats(1e-100, 1e100)))
+    share = st.one_of(st.sampled_from([0.0, 1.0, 1e6, -1e6]), st.floats(-1e6, 1e6))
+    centres = [each * radius * (1 - 1e-15) for each in draw(st.lists(share, min_size=size, max_size=size))]
+    ends = st.sampled_from([math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 5e-324, 0.0, -0.0])
+    steps = st.builds(lambda k, up: k * (1 + up * 2.0**-52), st.sampled_from([-1.0, 0.5, 0.6, 1.0]), st.integers(-3, 3))
+    away = st.one_of(steps, st.floats(-3, 3), st.floats(-1e7, 1e7), st.floats(-1e-150, 1e-150))
+    cell = st.tuples(st.one_of(st.none(), ends), away)
+    drawn = draw(st.lists(st.lists(cell, min_size=size, max_size=size), min_size=1, max_size=8))
+    rows = [[c + k * radius if end is None else end for c, (end, k) in zip(centres, row, strict=True)] for row in drawn]
+    names = list("abcde"[:size])
+    return VectorMean(names, radius, centres), pd.DataFrame(rows, columns=names, dtype=float)
+
+
+@examples(3)
+@given(balls())
+def test_no_row_leaves_the_ball(made: tuple[VectorMean, pd.DataFrame]) -> None:
+    """If rounding could move a row out of the ball, its coordinates would be several questions for one answer."""
+    vector, rows = made
+    for point in points(vector, rows, dict.fromkeys(rows.columns, Type.NUMBER)):
+        assert in_the_ball(point)
+
+
+@pytest.mark.parametrize("size", [9, 50])
+def test_a_ball_has_room_for_many_coordinates(size: int) -> None:
+    """All of one size, so that every rounding of the sum goes the same way."""
+    names = [f"x{i}" for i in range(size)]
+    each = 1 / math.sqrt(size)
+    rows = pd.DataFrame([[each * k] * size for k in (1 - 1e-9, 1 - 1e-16, 1.0, 1 + 1e-15, 7.0, 1e9)], columns=names)
+    found = points(VectorMean(names, 1.0), rows, dict.fromkeys(names, Type.NUMBER))
+    assert all(map(in_the_ball, found))
+    assert sum((each - 0.5) ** 2 for each in found[2]) == pytest.approx(0.25, rel=1e-8)  # it is used
+
+
+def test_engines_leave_no_row_outside_the_ball() -> None:
+    """Each row is a group of one, on rows around the surface of balls with centers of every size."""
+    rng = np.random.default_rng(6)
+    directions = rng.normal(size=(40, 4))
+    directions /= np.linalg.norm(directions, axis=1)[:, None] * rng.choice([1, 1 + 1e-16, 1 - 1e-9, 1e-3], 40)[:, None]
+    for radius, centre in ((1.0, 0.0), (1.0, 1e6), (1e-100, 1e-94), (1e100, -1e106), (0.3, 1e5)):
+        rows = pd.DataFrame(centre + radius * directions, columns=list("abcd"))
+        rows.iloc[:4] = [[np.nan] * 4, [np.inf] * 4, [1.7e308, -1.7e308, 0, 5e-324], [1e16, 1, 1, 1]]
+        with afresh.open(rows.assign(id=range(40)), 40, ledger=":memory:", allow_wide=True) as guard:
+            schema, engine = dict(guard.desk.schema), guard.desk.engine
+            vector = VectorMean(list("abcd"), radius, centre)
+            groups = [parse_group(f"id = {row}", schema) for row in range(40)]
+            each = [replace(query, group=group) for group in groups for query in units(vector, schema)]
+            found = np.reshape([moments.total for moments in engine.moments(each)], (40, 4))
+            exact = points(vector, rows, schema)
+        assert all(in_the_ball(point) for point in found.tolist())
+        assert found.tolist() == [pytest.approx(point, abs=1e-12) for point in exact]
+
+
+def test_a_ball_too_small_for_the_numbers_near_its_center_is_refused(guard: afresh.Guard) -> None:
+    """Around 1.5 there are a dozen numbers within such a radius, and rounding to one of them may leave the ball."""
+    ulp = 2.0**-52
+    for radius, centre in ((1.5 * ulp, 1.5 + ulp), (0.9e-6, -1.0), (1.0, 1e7), (1e-100, [0.0, 1e-93])):
+        with pytest.raises(InvalidArgument, match=r"radius == .*millionth.*subtract.*center be 0"):
+            guard.ask_vector(["x", "x + 1"], radius, centre)
+    assert guard.budget.spent == 0
+    assert guard.ask_vector(["x - 1.5", "x - 2.5"], 1e-9).charged == 1
+
+
+def test_a_vector_is_told_in_its_own_units(tmp_path: Path) -> None:
+    """Far from zero, with a small ball: interval ends are rounded outward there, and hold the exact mean."""
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame(1e6 + rng.normal(0, 0.3, size=(ROWS, 3)), columns=list("abc"))
+    with afresh.open(data, questions=50, method="symmetrized", ledger=tmp_path / "ledger.sqlite") as guard:
+        found = guard.ask_vector(list("abc"), 1.0, 1e6)
+        exact = in_ball(data.to_numpy(), 1.0, 1e6).mean(axis=0)
+        for name, mean in zip("abc", exact, strict=True):
+            assert found[name].low <= mean <= found[name].high
+            assert found[name].interval.half_width < 0.2
+            assert found[name].bounds == (1e6 - 1, 1e6 + 1)
+        assert verify(guard.receipt()).passed
 
 
 WAYS: list[dict[str, Any]] = [

@@ -47,6 +47,29 @@ def test_trials_record_and_the_budget_ends() -> None:
         assert best["number"] in best["not_worse"]
 
 
+@pytest.mark.parametrize("features", ["public", "hidden"])
+def test_trials_of_rounds_with_public_features_are_not_ordered(features: Any) -> None:
+    """Each is about the features of its own rows, however far apart their intervals are. Pruning is free to guess."""
+
+    def predictions(wrong: bool) -> Any:
+        return lambda x: (x[:, 0] > 0.5).astype(int) ^ wrong
+
+    def steps(trial: optuna.Trial) -> Iterator[Any]:
+        yield predictions(trial.suggest_categorical("wrong", [False, True]))
+
+    for build in (steps, lambda trial: predictions(trial.suggest_categorical("wrong", [False, True]))):
+        with afresh.holdout(X, Y, questions=12, rounds=4, features=features, ledger=":memory:") as holdout:
+            objective, made = GuardedObjective(holdout, build), study()
+            for wrong in (False, True):
+                made.enqueue_trial({"wrong": wrong})
+            made.optimize(objective, n_trials=2)
+            if build is steps:
+                assert [trial.state for trial in made.trials] == [COMPLETE, PRUNED]
+                assert made.trials[1].user_attrs["afresh_cannot_be_better"] is (features == "hidden")
+            else:
+                assert objective.best(made)["not_worse"] == ([0, 1] if features == "public" else [0])
+
+
 def test_without_the_callback_the_last_trial_is_pruned() -> None:
     with afresh.holdout(X, Y, questions=3, ledger=":memory:") as holdout:
         made = study()

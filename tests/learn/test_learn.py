@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import afresh
 from afresh.errors import BudgetExhausted, DataError, InvalidArgument
 from afresh.learn import LinearRegression, LogisticRegression
-from afresh.learn.descent import Gradient, Sample, scale_of
+from afresh.learn.descent import Gradient, Sample, centred, scale_of
 from afresh.learn.fitting import SLOPES, sample_of
 from afresh.receipts import verify
 from afresh.results.fitted import Task
@@ -86,19 +87,43 @@ def test_every_row_of_a_gradient_lies_in_its_ball(norm: float | None) -> None:
     rng = np.random.default_rng(4)
     features = rng.normal(size=(400, 7)) * np.exp(3 * rng.normal(size=(400, 1)))
     features[:5, 0], features[5:9, 1] = np.nan, np.inf
+    features[9:40] = rng.choice([-2.0, 1.0, -0.5], size=(31, 7))
     scale = scale_of((-2.0, 1.0), 7, norm)
     z = scale.rows(features)
-    assert np.all(np.linalg.norm(z, axis=0) <= scale.norm * (1 + 1e-12))
 
     class Unnamed(Sample):
         def digest(self, kind: str, weights: Floats) -> str:
             return kind
 
     sample = Unnamed(None, "ann", tuple("abcdefg"), z, rng.integers(0, 2, size=400) * 1.0, ())  # type: ignore[arg-type]
-    gradient = Gradient(sample, rng.normal(size=8) * 9, scale.norm, lambda t, y: np.tanh(t) * y - (1 - y))
+    gradient = Gradient(sample, rng.normal(size=8) * 9, scale.norm, lambda t, y: np.sign(t) * y - (1 - y))
     values = np.array([asked.queries[0].values(slice(None)) for asked in gradient.questions(1)])  # type: ignore[attr-defined]
-    assert np.all(np.linalg.norm(values - 0.5, axis=0) <= 0.5 * (1 + 1e-12))
-    assert np.all(np.isfinite(values))
+    squares = [sum((Fraction(each) - Fraction(1, 2)) ** 2 for each in row) for row in values.T.tolist()]
+    assert max(squares) <= Fraction(1, 4)  # exactly, or a row would have more of a say than one answer allows
+    assert values.min() >= 0
+    assert values.max() <= 1
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1e16, 1e16 + 2), (-1.7e308, -1e308), (1e308, 1.7e308), (0.0, 5e-324), (-1.0, 1e16)]
+)
+def test_bounds_that_are_close_or_far_keep_their_order(bounds: tuple[float, float]) -> None:
+    """Between bounds with few numbers, or whose sum is infinite, features and targets go from -1 to 1 all the same."""
+    low, high = bounds
+    values = np.array([-np.inf, -1.7e308, low, high, 1.7e308, np.nan])
+    z = scale_of(bounds, 1, None).rows(values[:, None])
+    assert (z[0] / z[1]).tolist() == pytest.approx([0.0, -1.0, -1.0, 1.0, 1.0, 0.0])
+    assert centred(values, low, high).tolist() == [0.0, -1.0, -1.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("target", [(-1e200, 1e200), (0.0, 1e-200)])
+def test_a_target_whose_squared_error_is_no_number_is_refused_before_anything_is_paid(target: Any) -> None:
+    X, _, y = data(3, 2000)
+    table = pa.table({"f": X[:, 0], "y": y})
+    with afresh.open(table, questions=10, method="symmetrized", ledger=":memory:", allow_wide=True) as guard:
+        with pytest.raises(InvalidArgument, match=r"target_bounds == .*square of their distance.*other units"):
+            LinearRegression(target_bounds=target, steps=2).fit_guard(guard, ["f"], "y")
+        assert guard.budget.spent == 0
 
 
 _CHANGES: dict[str, Any] = {

@@ -310,5 +310,6 @@ def test_a_ranking_puts_only_answers_from_the_same_rows_together() -> None:
     together = rank(["a", "b", "c"], scores, behind, 0, (), ["x"] * 3, ["x"] * 3)
     apart = rank(["a", "b", "c"], scores, behind, 0, (), ["x", "y", "z"], [None, "y", "z"])
     assert [each.places for each in together] == [(1, 1), (2, 2), (3, 3)]
-    assert [each.places for each in apart] == [(1, 1), (2, 3), (2, 3)]
+    assert [each.places for each in apart] == [(1, 2), (1, 3), (2, 3)]  # of a and b on y; of c nothing is known there
+    assert [each.name for each in apart] == ["a", "c", "b"]
     holdout.close()

@@ -57,7 +57,7 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
         return Number(stated.value, stated.low, stated.high)
 
     def answer(asked: Sequence[Asked], *_: object) -> Iterator[Reply]:
-        for one in map(desk.arranged, asked):
+        for one in desk.arranged(asked):
             parts = tuple(map(release, one.queries))
             yield Reply(one, parts[0].own if one.rule is None else number(one, parts), parts, (), 0, desk.scope)
 

@@ -451,3 +451,29 @@ def test_numbers_that_are_all_alike_need_no_closer_bounds(method: str, apart: fl
             found: Any = guard.measure(statistic)
             assert found.interval.low <= 1e-9
             assert str(found)
+
+
+@pytest.mark.parametrize("way", [{"questions": 200, "rounds": 4}, {"questions": 20, "method": "symmetrized"}], ids=str)
+@pytest.mark.parametrize("within", [None, 3.0])
+def test_numbers_far_from_zero_have_the_spread_of_the_same_numbers_near_it(way: dict[str, Any], within: Any) -> None:
+    """Differences to a bound and to a mean are exact, so only the ends of means are rounded, outward, to 1e-7 here.
+
+    Noise is simulated; intervals of one population miss with probability at most .05, decided once.
+    """
+    rng = np.random.default_rng(3)
+    near = pd.DataFrame({"x": rng.binomial(8, 0.4, 50_000), "y": rng.binomial(8, 0.5, 50_000)}).astype(float)
+    near["y"] = np.where(rng.random(50_000) < 0.6, near["x"], near["y"])
+    truths = [np.std(near["x"]), np.corrcoef(near["x"], near["y"])[0, 1]]
+    widths = []
+    for low in (0.0, 1e9):
+        with afresh.open(near + low, simulation_seed=4, made_up=True, **way) as guard:
+            bounds = low, low + 8
+            found = [
+                guard.measure(s.StandardDeviation("x", bounds, missing=low, within=within)),
+                guard.measure(s.Correlation("x", "y", bounds, bounds, None, low, low, within)),
+            ]
+        for answer, truth in zip(found, truths, strict=True):
+            assert isinstance(answer, Answer)
+            assert truth in answer.interval
+        widths.append([answer.interval.half_width for answer in found if isinstance(answer, Answer)])
+    assert widths[1] == pytest.approx(widths[0], rel=0.05)

@@ -189,7 +189,4 @@ def _target(parameters: Mapping[str, Any], parts: Sequence[Entry], plan: Plan) -
     """
     if parameters.get("features") != "public":
         return ()
-    from afresh.moments import Span
-
-    found = [plan.mechanism.spans(each.number, None if each.span is None else Span(*each.span))[-1:] for each in parts]
-    return tuple(tuple(span) for each in found for span in each)[:1]
+    return tuple(tuple(span) for each in parts for span in plan.rows_of(each))[:1]

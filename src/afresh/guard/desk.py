@@ -149,8 +149,8 @@ class Desk:
             return None
         return found
 
-    def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
-        """Return a question as this desk asks it."""
+    def arranged(self, asked: Sequence[Asked], scope: Scope | None = None, *, exam: bool = False) -> list[Asked]:
+        """Return questions that are asked together as this desk asks them."""
         return arranged(asked, self.plan.mechanism, (scope or self.scope).features == "public", exam=exam)
 
     @property
@@ -171,7 +171,7 @@ class Desk:
         """Return a request as this desk makes it; any mistake in the questions is found here."""
         scope = self.scope  # a holdout may declare another one in the meantime
         if vector is None:  # the coordinates of a vector are released as they are
-            asked = [self.arranged(one, scope, exam=exam) for one in asked]
+            asked = self.arranged(asked, scope, exam=exam)
         if exam:
             asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from afresh.queries.group import OfGroup
+from afresh.queries.renamed import Renamed
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
     """Return the moments of every query, over its own span of rows if `spans` gives one; one kind is done together."""
+    queries = [query.inner if isinstance(query, Renamed) else query for query in queries]
     if any(isinstance(query, OfGroup) for query in queries):  # their halves share the others' scan
         halved = [query.halves if isinstance(query, OfGroup) else (query,) for query in queries]
         own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from afresh.errors import BudgetExhausted
+from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.guard.evaluate import moments_of
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Statement, outcome
@@ -111,6 +111,7 @@ class Parts(Protocol):
     plan: Plan
     ledger: Ledger
     terms: Terms
+    scope: Scope
 
     def left_of(self, spent: Spent, analyst: str) -> int:
         """Return how many full-price answers are left for an analyst who has spent this."""
@@ -284,6 +285,11 @@ class Path:
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """Derive a question's number, by its rule, from what was released for it."""
         assert asked.rule is not None
+        if self._desk.scope.features == "public" and len({self._desk.plan.rows_of(part.entry) for part in parts}) > 1:
+            raise InvalidArgument(
+                f"{asked.text} was not derived: its parts are about the features of different rows, and no rule may "
+                "combine their true values."
+            )
         numbers = tuple(part.entry.number for part in parts)
         found = derive(asked.rule, parts, asked.parameters, asked.bounds, self._desk.plan)
         return Statement(asked.text, asked.rule, asked.parameters, numbers, asked.bounds, *found)

@@ -33,7 +33,7 @@ def price_of_question(
     """Return the price of a checked question, or of one of this many in the exam."""
     if exam is not None:
         return _price_in_exam(desk, analyst, asked, mean, share, exam)
-    asked = desk.arranged(asked)
+    (asked,) = desk.arranged([asked])
     desk.scope.check(asked.queries)
     if mean is None and asked.about is not None:  # the hint is the expected answer
         mean = asked.bounds[0] + asked.about * (asked.bounds[1] - asked.bounds[0])
@@ -83,7 +83,7 @@ def _price_in_exam(
     """Return the price in the exam, which costs no answers."""
     check_exam(desk.plan)
     questions = checks.whole("exam", questions, 1)
-    asked = in_exam(desk.arranged(asked, exam=True))
+    asked = in_exam(desk.arranged([asked], exam=True)[0])
     desk.scope.check(asked.queries)
     mean = check_mean(mean, asked.bounds)
     low, high = asked.bounds

@@ -73,7 +73,7 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic, guess: Gu
 
 def _alike(desk: Desk, like: Like, vector: Vector | None, guess: Guess) -> _Expected:
     """Return what to expect of each of several numbers that are much alike."""
-    asked, share = desk.arranged(like.question), like.share if guess.share is None else guess.share
+    (asked,), share = desk.arranged([like.question]), like.share if guess.share is None else guess.share
     mean = check_mean(_one("mean", guess.mean) if guess.mean is not None else like.mean, asked.bounds)
     deviation, grouped = _one("deviation", guess.deviation), asked.where is not None
     sizes = shares(share, grouped=grouped)
@@ -92,7 +92,7 @@ def _rehearsed(desk: Desk, analyst: str, statistic: OfNumbers, guess: Guess) -> 
             asked.clear()  # every time the same is asked, and only its widths differ
 
             def width(one: Asked, mean: float, deviation: float | None, share: float = share) -> float:
-                asked.append(desk.arranged(one))
+                asked.extend(desk.arranged([one]))
                 return expected_half_width(desk, asked[-1], mean, share, deviation)
 
             rehearsal = Rehearsal(desk, analyst, rows=rows, width=width, grouped=group is not None)

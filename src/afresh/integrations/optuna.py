@@ -49,8 +49,9 @@ class GuardedObjective:
 
     `build` returns a model or predictions, or is a generator that yields one after each round of training; each is
     scored and costs an answer. A trial is pruned after a round whose model cannot be better than the best trial so far:
-    its whole interval lies above the best one's. This is certain for this round's model, as all intervals are; it is
-    not certain that later rounds would not have caught up.
+    its whole interval lies above the best one's. This is certain for this round's model, as all intervals are, except
+    in rounds with public features, which are about the features of different rows; it is not certain that later rounds
+    would not have caught up.
 
     When the budget runs out, the current trial is pruned and the study stops. A study must minimize.
 
@@ -184,8 +185,8 @@ class GuardedObjective:
             answer = yield model
             value = _note(trial, answer)
             trial.report(value, step)
-            if study is not None and self.cannot_be_better(study, answer):
-                trial.set_user_attr("afresh_cannot_be_better", True)
+            if study is not None and _above(study, answer):
+                trial.set_user_attr("afresh_cannot_be_better", self.cannot_be_better(study, answer))
                 made.close()
                 raise optuna.TrialPruned("its interval lies above that of the best trial.")
         if value is None:
@@ -198,9 +199,15 @@ class GuardedObjective:
             return [_Open(value, left) for value in self.holdout.open_losses(models, loss=self.loss)]
         return self.holdout.score_many(models, loss=self.loss, precision=self.precision)
 
-    @staticmethod
-    def cannot_be_better(study: optuna.Study, answer: Answer | _Open) -> bool:
+    @property
+    def _apart(self) -> bool:
+        """Whether every round is about the features of its own rows: trials of different rounds have no order then."""
+        return self.holdout.visibility == "public" and self.holdout.guard.plan.rounds is not None
+
+    def cannot_be_better(self, study: optuna.Study, answer: Answer | _Open) -> bool:
         """Whether the interval of an answer lies above that of some complete trial.
+
+        In rounds with public features it is never certain, as each round is about the features of its own rows.
 
         Args:
             study: The study so far.
@@ -209,9 +216,7 @@ class GuardedObjective:
         Returns:
             True if that model is certainly worse, given that all intervals hold.
         """
-        if isinstance(answer, _Open):  # there is no interval: nothing is certain
-            return False
-        return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
+        return not self._apart and _above(study, answer)
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         """A callback that stops the study once nothing is left, before another model is built in vain.
@@ -225,6 +230,8 @@ class GuardedObjective:
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
         """Return the best trial's value, interval, parameters and number, and the trials that may be as good.
+
+        In rounds with public features any trial may be: `holdout.best_of` compares models on the rows of one round.
 
         Args:
             study: A study that was run with this objective.
@@ -251,7 +258,7 @@ class GuardedObjective:
             "low": low,
             "high": high,
             "confidence": self.holdout.guard.plan.confidence,
-            "not_worse": [trial.number for trial in scored if trial.user_attrs["afresh_low"] <= least],
+            "not_worse": [each.number for each in scored if self._apart or each.user_attrs["afresh_low"] <= least],
         }
 
     def _confirmed(self, study: optuna.Study) -> dict[str, Any]:
@@ -303,6 +310,13 @@ def _note(trial: optuna.Trial, answer: Answer | _Open) -> float:
     for name, value in said.items():
         trial.set_user_attr(f"afresh_{name}", value)
     return answer.value
+
+
+def _above(study: optuna.Study, answer: Answer | _Open) -> bool:
+    """Whether an interval lies above that of some complete trial; a loss on open rows has none."""
+    if isinstance(answer, _Open):
+        return False
+    return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
 
 def _unfinished(study: optuna.Study, trials: Sequence[optuna.Trial]) -> list[optuna.Trial]:

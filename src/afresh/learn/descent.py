@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from afresh import checks
 from afresh.errors import BudgetExhausted
 from afresh.models.vectors import VectorQuery, keyed_digest
+from afresh.moments import OUTER
 from afresh.queries.asked import Asked
 from afresh.results.progress import counted
 
@@ -25,9 +26,18 @@ Floats = NDArray[np.float64]
 Slope = Callable[[Floats, Floats], Floats]
 """From predictions w.z and labels to the derivative of the loss by the prediction, in [-1, 1], row by row."""
 
-VERSION = "afresh-learn-v1"  # part of every digest; changes when the meaning of a question does
+VERSION = "afresh-learn-v2"  # part of every digest; changes when the meaning of a question does
 _MOMENTUM = 0.9
 _KEPT = 0.5  # the part of the steps, the last ones, whose weights are averaged: their noises cancel
+
+
+def centred(values: Floats, low: Any, high: Any) -> Floats:
+    """Numbers from these bounds to [-1, 1], beyond them to their ends; 0 where there is none.
+
+    Only differences between numbers and bounds are rounded, so bounds may be close together and far from zero.
+    """
+    kept = np.clip(np.where(np.isfinite(values), values, low), low, high)
+    return np.where(np.isfinite(values), 2 * ((kept - low) / (high - low)) - 1, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +50,16 @@ class Scale:
 
     def rows(self, features: Floats) -> Floats:
         """Each feature from its bounds to [-1, 1], with a 1 for the intercept: one column a row, not too long."""
-        with np.errstate(all="ignore"):
-            scaled = (features - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
         z = np.ones((features.shape[1] + 1, len(features)))
-        z[:-1] = np.clip(np.where(np.isfinite(scaled), scaled, 0.0), -1.0, 1.0).T
-        z /= np.maximum(np.sqrt(np.square(z).sum(axis=0)) / self.norm, 1.0)
+        z[:-1] = centred(features, self.low, self.high).T
+        z /= np.maximum(np.sqrt(np.square(z).sum(axis=0)) * (OUTER / self.norm), 1.0)
         return z
 
     def unscaled(self, weights: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for features in their own units."""
         half = (self.high - self.low) / 2
         coefficients = weights[:-1] / half
-        return coefficients, float(weights[-1] - coefficients @ ((self.low + self.high) / 2))
+        return coefficients, float(weights[-1] - coefficients @ (self.low / 2 + self.high / 2))
 
 
 @dataclass(frozen=True, eq=False)

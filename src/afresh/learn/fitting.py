@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.learn.descent import Sample, Scale, Slope, descend, scale_of
+from afresh.learn.descent import Sample, Scale, Slope, centred, descend, scale_of
 from afresh.results.fitted import Fitted, Task
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def checked(task: Task) -> Task:
     checks.number("alpha", task.alpha, "a number from 0", least=0)
     if len(task.classes) != 2 or task.classes[0] == task.classes[1]:
         raise InvalidArgument(f"classes == {list(task.classes)!r}, must be two different labels.")
-    checks.bounds("target_bounds", task.target)
+    checks.squared_bounds("target_bounds", task.target)
     scale_of(task.bounds, len(task.features), task.norm)
     return task
 
@@ -106,10 +106,7 @@ def _accuracy(sample: Sample, task: Task, weights: Floats) -> Asked:
 
 
 def _target(column: Any, task: Task) -> Floats:
-    (low, high), values = task.target, numbers_of(column, task.label)
-    with np.errstate(all="ignore"):
-        target = (values - (low + high) / 2) / ((high - low) / 2)
-    return np.clip(np.where(np.isfinite(target), target, 0.0), -1.0, 1.0)
+    return centred(numbers_of(column, task.label), *task.target)
 
 
 def _linear_slope(t: Floats, y: Floats) -> Floats:

@@ -103,7 +103,7 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
 
     @property
     def _target(self) -> tuple[float, float]:
-        return checks.bounds("target_bounds", self.target_bounds)
+        return checks.squared_bounds("target_bounds", self.target_bounds)
 
     def _unscaled(self, coefficients: Floats, intercept: float) -> None:
         low, high = self._target

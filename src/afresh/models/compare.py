@@ -196,7 +196,7 @@ def _best_in_one_round(
 
 def _rows_of(rows: LabelledRows, reply: Reply) -> object:
     """Which rows answered, if features are public: a mean over other rows' features has another true value."""
-    return [part.entry.span for part in reply.parts] if rows.visibility == "public" else None
+    return rows.desk.plan.rows_of(reply.parts[0].entry) if rows.visibility == "public" else None
 
 
 class _Difference(NamedTuple):

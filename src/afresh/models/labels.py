@@ -111,13 +111,15 @@ def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
         return None
     found = tuple(map(_python, checks.listed("classes", classes, "a list of the labels' classes")))
     with suppress(Exception):  # an object whose own code fails
-        if len(found) > 1 and all(map(_is_scalar, found)) and len(set(found)) == len(found):
+        # Also in the array in which labels are looked up: there 1 and '1' are one text.
+        different = len(set(found)) == len(set(np.asarray(found).tolist())) == len(found) > 1
+        if different and all(map(_is_scalar, found)):
             return found
-    raise checks.wrong("classes", list(found), "at least two values, all different")
+    raise checks.wrong("classes", list(found), "at least two values of one type, all different")
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, Hashable) and not isinstance(value, tuple)
+    return isinstance(value, Hashable) and not isinstance(value, tuple) and bool(value == value)  # not NaN
 
 
 def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> Codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -322,6 +323,10 @@ def _behind(interval: Interval) -> str:
     return f"[{low}, {high}]"
 
 
+def _below(one: Interval | None, other: Interval | None) -> bool:
+    return one is not None and other is not None and one.high < other.low
+
+
 def rank(
     names: Sequence[str],
     scores: Sequence[Answer],
@@ -335,23 +340,22 @@ def rank(
 
     `leader` is the leader's position, and `same` marks models with its predictions: they are 0 behind it by definition.
     With public features, true values are about the rows that answered: `scored_on` and `compared_on` say which, and
-    only answers from the same rows are combined.
+    places are those on the rows that tell most.
     """
-    leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
-    behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
-
-    def alike(on: Sequence[object], i: int, j: int) -> bool:
-        return not on or on[i] == on[j]
-
-    def ahead(i: int, j: int) -> bool:
-        mine, other = behind[i], behind[j]
-        apart = mine is not None and other is not None and mine.high < other.low
-        apart = apart and (leads[i] or leads[j] or alike(compared_on, i, j))
-        return apart or (alike(scored_on, i, j) and scores[i].high < scores[j].low)
-
     count = range(len(names))
+    scored, compared = (list(on) or [None for _ in count] for on in (scored_on, compared_on))
+    leads = [i == leader or (bool(same) and same[i]) for i in count]
+
+    def table(rows: object) -> list[tuple[int, int]]:
+        """Who is ahead of whom on these rows."""
+        told = [scores[i].interval if scored[i] == rows else None for i in count]
+        behind = [Interval(0.0, 0.0) if leads[i] else to_leader[i] if compared[i] == rows else None for i in count]
+        pairs = itertools.permutations(count, 2)
+        return [(i, j) for i, j in pairs if _below(told[i], told[j]) or _below(behind[i], behind[j])]
+
+    ahead = max(map(table, dict.fromkeys([*scored, *compared])), key=len)
     found = []
     for i in count:
-        better, worse = sum(ahead(j, i) for j in count), sum(ahead(i, j) for j in count)
+        better, worse = sum(loser == i for _, loser in ahead), sum(winner == i for winner, _ in ahead)
         found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse), leads[i]))
     return sorted(found, key=lambda model: (model.places, model.score.value))

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.ledger.base import ENDS, Limits
+from afresh.ledger.base import ENDS, Entry, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, at_coordinate, at_levels
 from afresh.mechanisms.registry import MECHANISMS
-from afresh.moments import Vector
+from afresh.moments import Span, Vector
 from afresh.planning.request import complement
 from afresh.planning.table import Method, advise, compare
 from afresh.planning.told import COLUMNS, Details, details, summary
@@ -204,6 +204,17 @@ class Plan(show.Shown):
         if vector is not None:
             return at_coordinate(self.mechanism, Vector(*vector))
         return at_levels(self.at(paid.coarseness), paid.levels)
+
+    def rows_of(self, entry: Entry) -> tuple[Span, ...]:
+        """Which of the dealt rows an answer is about: where features are public, other rows have other true values.
+
+        Args:
+            entry: An entry of the ledger.
+
+        Returns:
+            Their places; nothing if all rows answer.
+        """
+        return self.mechanism.spans(entry.number, None if entry.span is None else Span(*entry.span))[-1:]
 
     @cached_property
     def ways(self) -> list[Way]:

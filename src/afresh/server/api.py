@@ -164,7 +164,7 @@ async def answers(
             caller,
             question,
             work,
-            lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
+            lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(inner.arranged(asked)))),
             lambda found: sum(each.charged for each in found),
         )
 

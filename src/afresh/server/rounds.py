@@ -60,6 +60,6 @@ class _Repeating(Asker):
     def put(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Reply]:
         """Refuse anything else, as if nothing were left."""
         desk = self.desk
-        if unpaid := desk.ledger.unpaid(desk.terms, desk.questions(map(desk.arranged, asked))):
+        if unpaid := desk.ledger.unpaid(desk.terms, desk.questions(desk.arranged(asked))):
             raise BudgetExhausted(asked=len(unpaid), spent=0, questions=0)
         return super().put(asked, later, vector)

@@ -364,7 +364,7 @@ class Asker:
     def _arranged(self, questions: Sequence[dict[str, Any]], where: str | None) -> list[Asked]:
         """These questions as the desk asks them."""
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return [self.desk.arranged(replace(one, own=False)) for one in asked]
+        return self.desk.arranged([replace(one, own=False) for one in asked])
 
     def set_aside(self) -> None:
         """What was asked so far only decided what to ask next."""

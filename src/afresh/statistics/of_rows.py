@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from afresh import checks
+from afresh.errors import InvalidArgument
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
@@ -56,10 +59,9 @@ class GroupMeans:
     def __post_init__(self) -> None:
         """Check that categories are a list of strings or numbers."""
         categories = checks.listed("categories", self.categories, "a list of at least one string or number")
-        for category in categories:
-            _literal(category)
-        if len(set(map(str, categories))) < len(categories):
-            raise checks.wrong("categories", categories, "different from each other")
+        # By value, as 0.0 and -0.0 are one number, and by name: each has its place in the table.
+        if not len(set(map(_value, categories))) == len(set(map(str, categories))) == len(categories):
+            raise _equal(categories)
         object.__setattr__(self, "categories", categories)
         if self.bounds is not None:
             object.__setattr__(self, "bounds", checks.bounds("bounds", self.bounds))
@@ -80,7 +82,7 @@ class GroupMeans:
 
     def _asked(self, schema: Schema) -> list[Asked]:
         inner = check_where(self.where, schema)
-        return [
+        found = [
             make_asked(
                 {
                     "expression": self.expression,
@@ -92,6 +94,9 @@ class GroupMeans:
             )
             for category in self.categories
         ]
+        if len({one.queries[0].digest for one in found}) < len(found):  # a day, and the same day at midnight
+            raise _equal(self.categories)
+        return found
 
     def like(self, schema: Schema) -> Like:
         """The mean of the first category, if all have as many rows.
@@ -132,23 +137,34 @@ class GroupMeans:
 def _exclude_one_another(categories: Sequence[Any], type: Type) -> bool:
     """Whether no row can equal two of them, on any engine.
 
-    Dates may be written in several ways, a database may compare strings without regard to case or accents, and a
-    single-precision number equals more than one double-precision number.
+    Dates may be written in several ways, a database may compare strings without regard to case or accents, and
+    numbers in single precision.
     """
     if type is Type.TEXT and all(isinstance(each, str) for each in categories):
         plain = [each.casefold().strip() for each in categories]
         return all(each.isascii() for each in plain) and len(set(plain)) == len(plain)
     if type is Type.NUMBER and not any(isinstance(each, bool | str) for each in categories):
-        return len({f"{float(each):.6g}" for each in categories}) == len(categories)
+        with np.errstate(over="ignore"):
+            return len(np.unique(np.array(list(map(float, categories)), np.float32))) == len(categories)
     return type is Type.BOOLEAN and all(isinstance(each, bool) for each in categories)
 
 
+def _equal(categories: Sequence[Any]) -> InvalidArgument:
+    return checks.wrong("categories", categories, "different from each other: a row may equal only one of them")
+
+
+def _value(category: Any) -> bool | str | float:
+    """A category as questions see it."""
+    if isinstance(category, bool | str):
+        return category
+    return checks.number("category", category, "a string, a finite number, True or False")
+
+
 def _literal(category: Any) -> str:
-    if isinstance(category, bool):
-        return str(category).upper()
-    if isinstance(category, str):
-        return "'" + category.replace("'", "''") + "'"
-    return number(checks.number("category", category, "a string, a finite number, True or False"))
+    value = _value(category)
+    if isinstance(value, bool):
+        return str(value).upper()
+    return number(value) if isinstance(value, float) else "'" + value.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)

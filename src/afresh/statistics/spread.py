@@ -35,9 +35,6 @@ from afresh.statistics.base import (
 )
 from afresh.statistics.closer import WITHIN, other_plans, shown_spread, suggestion
 
-# The distance between bounds: its square is an ordinary number, and so is that of closer bounds.
-_CLOSEST, _FARTHEST = 1e-120, 1e150
-
 
 def _check_within(within: float | None) -> float | None:
     must_be = "at least 1 standard deviation, or None"
@@ -60,11 +57,7 @@ def _with_suggestion(answer: Answer, asker: Asker, sample: Sample, spread: float
 
 def _squared(expression: str, bounds: Bounds, missing: float | None, schema: Schema) -> Variable:
     """A number whose square is one."""
-    low, high = checks.bounds("bounds", bounds)
-    if not _CLOSEST < high - low < _FARTHEST:
-        must_be = "neither so far apart nor so close that the square of their distance is not a number; use other units"
-        raise checks.wrong("bounds", bounds, must_be)
-    return variable(expression, (low, high), missing, schema)
+    return variable(expression, checks.squared_bounds("bounds", bounds), missing, schema)
 
 
 class _Spread(OfRows):

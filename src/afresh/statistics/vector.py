@@ -6,27 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from afresh import checks
+from afresh.moments import OUTER
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
+from afresh.queries.renamed import on_scale
 from afresh.queries.text import number, readable
 from afresh.statistics.base import Asker, Like, Measures, Schema, Shape
 
 BALL = "ball"  # the shape of a vector that lies in a ball, on every row
 _FAR = 1e6  # radii from the center; anything farther away is first moved there, coordinate by coordinate
+_FINEST = 1e-6  # of the center's numbers: a smaller ball would hold too few of the numbers near it
 
 
 @dataclass(frozen=True, slots=True)
 class VectorMean:
     """The means of several numbers that together lie in a ball on every row: one answer for all of them.
 
-    A row outside the ball counts as the point where the line from the center to the row leaves the ball. The noise of
+    A row outside the ball counts as the point where the line from the center to the row leaves the ball, or as one a
+    billionth of the radius further in, so that no rounding takes it out. The noise of
     every coordinate follows the radius, however many there are, so choose it as small as most rows allow, without
     looking at the data. The price is one answer if the method releases vectors at once (`symmetrized`), otherwise one
     per number.
 
     Args:
         expressions: Numbers in SQL: a list, or a mapping of names to expressions.
-        radius: The ball's radius, in the numbers' own units, which must be comparable: write income / 1000.
+        radius: The ball's radius, in the numbers' own units, which must be comparable: write income / 1000. At least a
+            millionth of the center's numbers.
         centre: The ball's center: one number for all coordinates, or one for each. Missing values count as it.
     """
 
@@ -57,6 +62,11 @@ class VectorMean:
             object.__setattr__(self, "centre", found)
         else:
             object.__setattr__(self, "centre", checks.number("centre", self.centre, "a finite number"))
+        farthest = max(self._centres, key=abs)
+        if self.radius < _FINEST * abs(farthest):
+            must_be = f"at least a millionth of the center's numbers, and {number(farthest)} is one of them"
+            instead = f"subtract {number(farthest)} in the expression, and let its center be 0"
+            raise checks.wrong("radius", self.radius, f"{must_be}: {instead}")
 
     @property
     def price(self) -> int:
@@ -123,24 +133,19 @@ class VectorMean:
         return number(self.centre)
 
     def _asked(self, schema: Schema) -> list[Asked]:
+        """The coordinates of each row's point, in units of the radius: there the ball is exact (section 18)."""
         radius, far = self.radius, self.radius * _FAR
         away = [
-            f"least(greatest(coalesce(({each}), {c!r}) - {c!r}, {-far!r}), {far!r})"
+            f"(least(greatest(coalesce(({each}), {c!r}), {c - far!r}), {c + far!r}) - {c!r}) / {radius!r}"
             for each, c in zip(self._each, self._centres, strict=True)
         ]
-        # In units of the radius, so that no square is too large or too small to be a number.
-        length = " + ".join(f"({each} / {radius!r}) * ({each} / {radius!r})" for each in away)
-        return [
-            make_asked(
-                {
-                    "expression": f"{c!r} + ({each}) / greatest(1.0, sqrt({length}))",
-                    "bounds": (c - radius, c + radius),
-                    "missing": c,
-                },
-                schema,
-            )
-            for each, c in zip(away, self._centres, strict=True)
-        ]
+        length = f"sqrt({' + '.join(f'({each}) * ({each})' for each in away)})"
+        found = []
+        for each, c in zip(away, self._centres, strict=True):
+            unit = {"expression": f"({each}) / greatest(1.0, {OUTER!r} * {length})", "bounds": (-1.0, 1.0)}
+            asked, scale = make_asked(unit, schema), (c - radius, c + radius)
+            found.append(replace(asked, queries=(on_scale(asked.queries[0], scale),), bounds=scale))
+        return found
 
     def measure(self, asker: Asker) -> Measures:
         """All in one scan, and one release.

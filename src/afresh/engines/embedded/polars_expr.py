@@ -9,6 +9,7 @@ larger than everything, so two comparisons detect all such values.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -334,8 +335,8 @@ def _clipped(piece: _Piece, query: Query) -> pl.Expr:
     """The value in [0, 1] of a number, or NULL where missing. A chain of `when` measures twice as fast as `clip`."""
     (low, high), fill, x = query.bounds, query.fill, piece.expr
     width = high - low
-    if math.isinf(1 / width):
-        raise NotTranslated  # Polars divides by way of the reciprocal
+    if not sys.float_info.min <= 1 / width < math.inf:
+        raise NotTranslated  # Polars divides by way of the reciprocal, which would have too few digits
     bottom, top = x <= low, x >= high
     chain: Any = pl
     if not piece.clean:
