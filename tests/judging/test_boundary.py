@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from afresh.errors import EvaluatorFailed, InvalidArgument
+from afresh.errors import EvaluatorFailed, InvalidArgument, NotScored
 from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import read_settings
 from cli.program import afresh
@@ -313,7 +313,7 @@ def test_items_that_others_may_read_are_refused(tmp_path_factory: pytest.TempPat
         with open_judge(read_settings(place)) as judge:
             judge.check()
             (folder / "items.jsonl").chmod(0o644)
-            with pytest.raises(EvaluatorFailed, match=r"may read .*items.jsonl; run: chmod"):
+            with pytest.raises(NotScored, match=r"may read .*items.jsonl; .*chmod -R"):
                 judge.check(again=True)
     finally:
         shutil.rmtree(folder)
