@@ -312,8 +312,14 @@ def test_items_that_others_may_read_are_refused(tmp_path_factory: pytest.TempPat
         place = make(folder)
         with open_judge(read_settings(place)) as judge:
             judge.check()
+            files = judge.read(candidate(folder, PERFECT))
+            judge.try_open(files)
             (folder / "items.jsonl").chmod(0o644)
-            with pytest.raises(NotScored, match=r"may read .*items.jsonl; .*chmod -R"):
-                judge.check(again=True)
+            for ask in (lambda: judge.check(again=True), lambda: judge.propose(files), lambda: judge.score(files)):
+                with pytest.raises(NotScored, match=r"may read .*items.jsonl; .*chmod -R"):
+                    ask()
+            assert judge.evaluation.budget.spent == 0
+            (folder / "items.jsonl").chmod(0o600)
+            assert judge.propose(files).accepted
     finally:
         shutil.rmtree(folder)

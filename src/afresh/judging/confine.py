@@ -202,6 +202,7 @@ def _become(spec: Mapping[str, Any], folder: str, alone: bool, told: int, asks: 
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(kind, (most, most))
         if _LINUX:
+            _call("prctl", _DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # which another user does not inherit
             _call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         readable = [path for path in spec["secrets"] if spec["uid"] is not None and os.access(path, os.R_OK)]
         if readable:
