@@ -13,6 +13,7 @@ import pytest
 
 from afresh.judging.promising import promised
 from afresh.judging.room import Needs
+from cli.forked import shared
 from judging.made import PERFECT
 from judging.test_service import CONFIG, serve_config
 from server.running import Service, running
@@ -22,6 +23,7 @@ def test_a_service_killed_in_a_guarded_run(tmp_path: Path, monkeypatch: pytest.M
     """Its folder has guarded items, so the next start removes it; the candidate is dead, and nothing was charged."""
     home, mark = tmp_path / "temporary", f"killed-{os.getpid()}.py"
     home.mkdir()
+    shared()  # the command of all tests is no temporary file of this one
     monkeypatch.setenv("TMPDIR", str(home))
     monkeypatch.setattr("tempfile.tempdir", str(home))
     (tmp_path / "customers.parquet").touch()
