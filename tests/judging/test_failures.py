@@ -24,7 +24,7 @@ from afresh.errors import EvaluatorFailed, NotScored
 from afresh.judging import room
 from afresh.judging.files import Files
 from afresh.judging.judge import Judge, open_judge
-from afresh.judging.promising import promised
+from afresh.judging.promising import promised, promised_alone
 from afresh.judging.settings import read_settings
 from judging.made import PERFECT, candidate, interpreter, make
 
@@ -261,6 +261,45 @@ def test_a_run_that_others_ended_is_run_again(case: Case) -> None:
         assert case.judge.propose(files).accepted
     assert seen
     assert case.last["unclear"] == ""
+
+
+def test_a_run_is_not_blamed_for_what_another_run_does(case: Case) -> None:
+    """Whenever another run is admitted it harms this one, which gets its turn without others in the end."""
+    files, harmed = case.files("time.sleep(0.5)", f"harmed-{os.getpid()}.py"), list[int]()
+
+    def harm() -> bool:
+        with contextlib.suppress(NotScored), promised(room.Needs(1, 1, 1), {}, 0):
+            for each in having(files.name):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+                harmed.append(each)
+        return False
+
+    with meanwhile(harm):
+        assert case.judge.propose(files).accepted
+    assert len({*harmed}) >= 2
+
+
+def test_alone_means_that_no_other_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    needs = room.Needs(1, 1, 1)
+    with ExitStack() as stack:
+        before = stack.enter_context(promised(needs, {}, 0))
+
+        def waits() -> bool:
+            if len(list(before.parent.glob("run-*"))) == 2:  # it stands in line, and nobody comes in between
+                with pytest.raises(NotScored, match="other runs"), promised(needs, {}, 0):
+                    pass
+                stack.close()
+                return True
+            return False
+
+        with meanwhile(waits), promised_alone(needs, {}):
+            assert not before.exists()
+            with pytest.raises(NotScored, match="other runs"), promised(needs, {}, 0):
+                pass
+    with promised(needs, {}, 0):
+        pass
 
 
 OWN = {

@@ -22,6 +22,7 @@ from afresh.judging.room import Needs, lacking
 
 _PREFIX = "run-"
 _NEEDS = "needs.json"
+_EVERYTHING = Needs(1 << 62, 1 << 62, 1 << 62)
 _PAUSE = 0.1  # seconds between two looks at whether other runs have ended
 
 
@@ -37,6 +38,26 @@ def promised(needs: Needs, places: Mapping[str, str], patience: float) -> Iterat
         yield Path(found.path)
     finally:
         found.remove()
+
+
+@contextmanager
+def promised_alone(needs: Needs, places: Mapping[str, str]) -> Iterator[Path]:
+    """A new folder, when all other runs of this user have ended; until it is removed, no other is admitted."""
+    home = _home()
+    first = os.path.join(home, "alone")
+    os.makedirs(first, mode=0o700, exist_ok=True)
+    turn = lock(first, wait=True)
+    found = _noted(home, _EVERYTHING)
+    try:
+        while len(sweep(_PREFIX, home)) > 1:  # they end, and no new ones begin
+            time.sleep(_PAUSE)
+        if why := lacking(needs, places):
+            raise NotScored(why)
+        yield Path(found.path)
+    finally:
+        found.remove()
+        if turn is not None:
+            os.close(turn)
 
 
 def remove_abandoned() -> None:
@@ -59,24 +80,26 @@ def _admitted(home: str, needs: Needs, places: Mapping[str, str]) -> Scratch | N
     """A folder with a note of what is promised; None if the machine lacks it only because of other runs."""
     held = lock(home, wait=True)  # one after the other, or two would be promised the same
     try:
-        others = [_noted(path) for path in sweep(_PREFIX, home)]
+        others = [_note(path) for path in sweep(_PREFIX, home)]
         if why := lacking(needs, places):
             raise NotScored(why)
-        if others and lacking(sum(others, needs), places):
-            return None
-        made = Scratch(_PREFIX, home)
-        os.chmod(made.path, 0o711)  # a candidate that is another user passes through
-        note = os.open(os.path.join(made.path, _NEEDS), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(note, "w", encoding="utf-8") as file:
-            json.dump(asdict(needs), file)
-        return made
+        return None if others and lacking(sum(others, needs), places) else _noted(home, needs)
     finally:
         if held is not None:
             os.close(held)
 
 
-def _noted(path: Path) -> Needs:
+def _noted(home: str, needs: Needs) -> Scratch:
+    made = Scratch(_PREFIX, home)
+    os.chmod(made.path, 0o711)  # a candidate that is another user passes through
+    note = os.open(os.path.join(made.path, _NEEDS), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(note, "w", encoding="utf-8") as file:
+        json.dump(asdict(needs), file)
+    return made
+
+
+def _note(path: Path) -> Needs:
     try:
         return Needs(**json.loads((path / _NEEDS).read_text(encoding="utf-8")))
-    except (OSError, ValueError):  # it is being removed
+    except (OSError, ValueError):  # it is being made or removed
         return Needs(0, 0, 0)

@@ -7,8 +7,9 @@ Whose failure it is when a run has no results, or too few, is decided here (docs
 - Not the candidate's: the machine lacked what the run was promised before it started, or something failed before the
   command was there. `NotScored`: nothing about the candidate is known, and nothing that it did is revealed.
 - Unclear, because a candidate can bring it about too: the machine ran low while it ran, the system killed something
-  for want of memory, or a signal came that others may have sent. It is run again. If the machine lacks something by
-  then, it was the machine; what happens every time, on a machine that is in order before and after, is its own.
+  for want of memory, or a signal came that others may have sent. It is run again, the last time without other runs
+  beside it. If the machine lacks something by then, it was the machine; what happens every time, on a machine that is
+  in order before and after, is the candidate's own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from afresh.evaluations.reading import read
 from afresh.evaluations.results import Results
 from afresh.judging import room
 from afresh.judging.files import Files
-from afresh.judging.promising import promised
+from afresh.judging.promising import promised, promised_alone
 from afresh.judging.settings import Command, Settings, user_of
 
 _CONFINE = os.path.join(os.path.dirname(__file__), "confine.py")  # not imported: it is a program for POSIX
@@ -76,8 +77,9 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
     needs = room.Needs(evaluator.memory, evaluator.processes, _LARGEST)
     places = {"the state folder": os.path.dirname(log), "temporary folders": tempfile.gettempdir()}
     try:
-        for _ in range(_TIMES):
-            with promised(needs, places, evaluator.seconds) as folder:
+        for left in reversed(range(_TIMES)):
+            granted = promised(needs, places, evaluator.seconds) if left else promised_alone(needs, places)
+            with granted as folder:
                 ran = _once(settings, files, items, folder / "run", log, places)
             if not ran.unclear:
                 return ran
