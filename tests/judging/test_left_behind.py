@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -34,9 +35,13 @@ def test_a_service_killed_in_a_guarded_run(tmp_path: Path, monkeypatch: pytest.M
             left = killed(service, home, mark)
         assert (left / "run" / "items.jsonl").exists()
         (left / "run").chmod(0)
-        with running(tmp_path, more=config, config=CONFIG) as service:
+        more = config.replace('command = ["', 'command = ["/nowhere')
+        with running(tmp_path, more=more, config=CONFIG) as service:
             assert not left.exists()
             assert (ours / "items.jsonl").exists()
+            refused = service.post("/v1/evaluations/qa/propose", body(service, mark))
+            assert (refused.status_code, refused.json()["code"]) == (503, "not-scored")
+            assert "No such file" in refused.json()["detail"]
             assert service.get("/v1/evaluations/qa/budget").json()["spent"] == 0
     assert not ours.exists()
     while [each for each in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(each)]:
@@ -45,14 +50,11 @@ def test_a_service_killed_in_a_guarded_run(tmp_path: Path, monkeypatch: pytest.M
 
 def killed(service: Service, home: Path, mark: str) -> Path:
     """Kill a service while a candidate runs on the guarded items; returns the folder of this run."""
-    known = [item["id"] for item in service.get("/v1/evaluations/qa/items").json()["items"]]
-    slow = f"def everything(items):\n    if items[0]['id'] not in {known!r}:\n        import time\n"
-    slow += f"        open('began', 'w')\n        time.sleep(600)\n{PERFECT}"
-    body = {"candidates": [{"name": "c", "file": {mark: slow}}]}
+    asked = body(service, mark)
 
     def ask() -> None:
         with pytest.raises(httpx.TransportError):
-            service.post("/v1/evaluations/qa/propose", body)
+            service.post("/v1/evaluations/qa/propose", asked)
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -63,6 +65,14 @@ def killed(service: Service, home: Path, mark: str) -> Path:
     service.process.wait()
     asking.join()
     return found[0].parents[1]
+
+
+def body(service: Service, name: str) -> dict[str, Any]:
+    """A candidate that never ends on the guarded items."""
+    known = [item["id"] for item in service.get("/v1/evaluations/qa/items").json()["items"]]
+    slow = f"def everything(items):\n    if items[0]['id'] not in {known!r}:\n        import time\n"
+    slow += f"        open('began', 'w')\n        time.sleep(600)\n{PERFECT}"
+    return {"candidates": [{"name": "c", "file": {name: slow}}]}
 
 
 def _read(path: Path) -> str:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from afresh.errors import EvaluatorFailed, InvalidArgument
+from afresh.errors import EvaluatorFailed, InvalidArgument, NotScored
 from afresh.evaluations.candidates import Part
 from afresh.evaluations.evaluation import Evaluation
 from afresh.evaluations.gate import Gate, accepted_by, open_gate
@@ -273,9 +273,12 @@ def _failed(why: str) -> str:
 def _write(path: str, found: Any) -> None:
     """Write a file, whole or not at all, that only this user can read."""
     part = f"{path}.{os.urandom(4).hex()}"
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        json.dump(found, out)
-    os.replace(part, path)
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+            json.dump(found, out)
+        os.replace(part, path)
+    except OSError as error:
+        raise NotScored(f"the state folder cannot be written ({error.strerror}).") from None
 
 
 def _read(path: str) -> Any:

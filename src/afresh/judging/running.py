@@ -42,6 +42,7 @@ _CONFINE = os.path.join(os.path.dirname(__file__), "confine.py")  # not imported
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHOWN = 2000  # the most characters quoted from a failed command
 _LARGEST = 200_000_000  # the most bytes in any file that a command writes, including its output
+_KEPT = 1_000_000  # the most bytes of each output that are kept
 _RESULTS = 100_000_000  # the most bytes of results that are read
 _LOOK = 0.1  # seconds between two looks at the machine
 _TIMES = 3  # how often something unclear happens before it is the candidate's
@@ -74,15 +75,17 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
     `log` is where the output is kept for the steward; `.out` and `.err` are appended.
     """
     evaluator = settings.evaluator
-    needs = room.Needs(evaluator.memory, evaluator.processes, _LARGEST)
+    needs = room.Needs(evaluator.memory, evaluator.processes, 2 * _LARGEST)  # of each of its outputs
+    at_first = needs + room.Needs(0, 0, 2 * _KEPT)  # or what it leaves behind could decide whether there is enough
     places = {"the state folder": os.path.dirname(log), "temporary folders": tempfile.gettempdir()}
     try:
         for left in reversed(range(_TIMES)):
-            granted = promised(needs, places, evaluator.seconds) if left else promised_alone(needs, places)
+            granted = promised(at_first, places, evaluator.seconds) if left else promised_alone(needs, places)
             with granted as folder:
                 ran = _once(settings, files, items, folder / "run", log, places)
             if not ran.unclear:
                 return ran
+            at_first = needs
     except (OSError, MemoryError) as error:  # of this process
         raise NotScored(f"the service itself failed ({getattr(error, 'strerror', None) or 'no memory'}).") from None
     if why := room.lacking(needs, places):
@@ -194,6 +197,8 @@ def _confined(
                 start_new_session=True,
             )
         low = _waited(confined, json.dumps(spec).encode(), places)
+        for end in (".out", ".err"):
+            _shorten(f"{log}{end}")
         said = [json.loads(line) for line in report]
     if not said or said[-1].get("ended") == "refused":
         raise NotScored(_never_began(evaluator, said[-1] if said else {}))
@@ -207,6 +212,17 @@ def _kept(path: str) -> BinaryIO:
     """A new file for the steward alone, in place of that of an earlier try."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     return open(os.open(path, flags, 0o600), "wb")
+
+
+def _shorten(path: str) -> None:
+    """Keep only the end of a long output."""
+    with open(path, "r+b") as file:
+        if os.fstat(file.fileno()).st_size > _KEPT:
+            file.seek(-_KEPT, os.SEEK_END)
+            end = file.read()
+            file.seek(0)
+            file.write(end)
+            file.truncate()
 
 
 def _waited(confined: subprocess.Popen[bytes], spec: bytes, places: Mapping[str, str]) -> str:
