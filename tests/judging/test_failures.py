@@ -320,7 +320,7 @@ OWN = {
         "            file.write(bytes(1 << 20))",
         {"exit", "stopped"},
     ),
-    "output": ("while True: os.write(1, bytes(1 << 20))", {"signal"}),
+    "output": ("while True: os.write(1, bytes(1 << 20))", {"exit"}),
     "no results": ("os._exit(0)", {"exit"}),
 }
 
