@@ -72,7 +72,10 @@ def _followed(spec: Mapping[str, Any], report: int) -> dict[str, Any]:
         _first(spec, alone, told)
     os.close(told)
     _say(report, {"alone": alone})
-    ended = _watch(first, spec)
+    try:
+        ended = _watch(first, spec)
+    except Exception:  # by now the command may have brought it about
+        ended = "lost"
     _end_all(first)
     said = os.read(heard, 65536).splitlines()  # the first line decides: only what ends the command early comes before
     found = {"ended": "lost", "code": 0, **(json.loads(said[0]) if said else {})}
@@ -88,7 +91,7 @@ def _refused(error: Exception) -> dict[str, Any]:
 
 
 def _watch(first: int, spec: Mapping[str, Any]) -> str | None:
-    """Wait for the first process; returns what limit of its own it was killed for exceeding, or "stopped"."""
+    """Wait for the first process; returns the limit of its own for which it was killed, or that it was "stopped"."""
     clock, step = _Clock(), 0
     while True:
         done, _ = os.waitpid(first, os.WNOHANG)
@@ -334,7 +337,7 @@ def _tree(top: int) -> dict[int, _Process]:
     known: dict[int, _Process] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, IndexError):
                 with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rpartition(b")")[2].split()
                 if fields[0] != b"Z" or int(fields[1]) == top:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from afresh.engines.embedded.scratch import Scratch, lock, sweep
 from afresh.errors import NotScored
-from afresh.judging.room import Needs, lacking
+from afresh.judging.room import Needs, lacking, lacks
 
 _PREFIX = "run-"
 _NEEDS = "needs.json"
@@ -51,7 +51,7 @@ def promised_alone(needs: Needs, places: Mapping[str, str]) -> Iterator[Path]:
     try:
         while len(sweep(_PREFIX, home)) > 1:  # they end, and no new ones begin
             time.sleep(_PAUSE)
-        if why := lacking(needs, places):
+        if why := lacks(needs, places):
             raise NotScored(why)
         yield Path(found.path)
     finally:
@@ -81,7 +81,7 @@ def _admitted(home: str, needs: Needs, places: Mapping[str, str]) -> Scratch | N
     held = lock(home, wait=True)  # one after the other, or two would be promised the same
     try:
         others = [_note(path) for path in sweep(_PREFIX, home)]
-        if why := lacking(needs, places):
+        if why := lacks(needs, places):
             raise NotScored(why)
         return None if others and lacking(sum(others, needs), places) else _noted(home, needs)
     finally:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+_LOOKS, _PAUSE = 5, 0.1  # how often it must lack something, and seconds between two looks
 _FILES = 1000  # the fewest files that a disk must have room for
 
 
@@ -48,6 +50,17 @@ def lacking(needs: Needs, places: Mapping[str, str]) -> str:
             if found.f_files and found.f_favail < _FILES:
                 return f"the disk of {name} has no room for more files; remove some."
     return ""
+
+
+def lacks(needs: Needs, places: Mapping[str, str]) -> str:
+    """The same if it lasts: the system may take a moment to free what a run had."""
+    why = lacking(needs, places)
+    for _ in range(_LOOKS):
+        if not why:
+            break
+        time.sleep(_PAUSE)
+        why = lacking(needs, places)
+    return why
 
 
 def free_memory() -> float:

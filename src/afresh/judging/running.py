@@ -88,7 +88,7 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
             at_first = needs
     except (OSError, MemoryError) as error:  # of this process
         raise NotScored(f"the service itself failed ({getattr(error, 'strerror', None) or 'no memory'}).") from None
-    if why := room.lacking(needs, places):
+    if why := room.lacks(needs, places):
         raise NotScored(why)
     return ran
 
