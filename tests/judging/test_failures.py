@@ -404,7 +404,6 @@ def test_time_that_others_took_does_not_count(case: Case) -> None:
     try:
         files = case.judge.read(candidate(case.folder, busy + PERFECT))
         assert case.judge.try_open(files).open_score == 1
-        assert case.last["seconds"] > 3, "the others left it alone, and nothing was tried"
         with pytest.raises(EvaluatorFailed, match="more than 3 seconds"):
             case.judge.try_open(case.judge.read(candidate(case.folder, f"import time\ntime.sleep(60)\n{PERFECT}")))
     finally:

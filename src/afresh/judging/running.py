@@ -75,7 +75,7 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
     `log` is where the output is kept for the steward; `.out` and `.err` are appended.
     """
     evaluator = settings.evaluator
-    needs = room.Needs(evaluator.memory, evaluator.processes, 2 * _LARGEST)  # of each of its outputs
+    needs = room.Needs(evaluator.memory, evaluator.processes, 2 * _LARGEST)  # for both of its outputs
     at_first = needs + room.Needs(0, 0, 2 * _KEPT)  # or what it leaves behind could decide whether there is enough
     places = {"the state folder": os.path.dirname(log), "temporary folders": tempfile.gettempdir()}
     try:
