@@ -14,6 +14,7 @@
     ├── LedgerError        the ledger cannot be read or written; nothing was released
     │   └── BrokenChain    its records were changed, dropped or reordered
     ├── EvaluatorFailed    a candidate could not be run on the open items; nothing was charged
+    ├── NotScored          a run was not given what it was promised; nothing was charged or recorded
     ├── MissingExtra       an optional part is not installed
     └── ServiceError       a service refused, or could not be reached
         ├── NotAllowed     the token is missing, unknown, expired or revoked
@@ -178,6 +179,17 @@ class EvaluatorFailed(AfreshError):
         """`output` is the end of what the evaluator wrote, about open items only."""
         self.output = output
         super().__init__(message)
+
+
+class NotScored(AfreshError):
+    """A run could not be started, or its machine failed it: nothing to do with the candidate. Nothing was charged."""
+
+    code = "not-scored"
+    status = 503
+
+    def __init__(self, why: str) -> None:
+        """`why` says what happened, and what to do about it."""
+        super().__init__(f"the run was not scored: {why} Nothing was charged or recorded; ask again afterwards.")
 
 
 class MissingExtra(AfreshError, ImportError):

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,7 @@ import pyarrow.parquet
 import pytest
 
 from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.embedded.scratch import Scratch, sweep
 from afresh.engines.open import open_engine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.moments import Span, even_spans
@@ -494,6 +496,25 @@ def test_scratch_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not list(tmp_path.iterdir())
 
 
+def test_new_scratch_is_not_taken_for_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others sweep at the moment when it is made, and not yet locked."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    make, made = tempfile.mkdtemp, list[str]()
+
+    def make_and_sweep(**how: str) -> str:
+        made.append(make(**how))
+        if len(made) == 1:
+            sweep()
+        return made[-1]
+
+    monkeypatch.setattr("tempfile.mkdtemp", make_and_sweep)
+    scratch = Scratch()
+    assert len(made) == 2
+    assert sweep() == [Path(scratch.path)] == list(tmp_path.iterdir())
+    scratch.remove()
+    assert not list(tmp_path.iterdir())
+
+
 def test_scratch_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ours = EmbeddedEngine(ROWS)
@@ -509,8 +530,6 @@ def test_scratch_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monk
         (theirs / "spilled").touch()
         notes = tmp_path / "afresh-notes"
         notes.mkdir()
-        for path in tmp_path.iterdir():
-            os.utime(path, (0, 0))
         EmbeddedEngine(ROWS).close()
         assert set(tmp_path.iterdir()) == {*before, theirs, notes}  # nothing of a process that lives
         other.kill()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from afresh.errors import EvaluatorFailed, InvalidArgument
+from afresh.errors import EvaluatorFailed, InvalidArgument, NotScored
 from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import read_settings
 from cli.program import afresh
@@ -72,6 +72,7 @@ def everything(items):
         "environment": dict(os.environ),
         "descriptors": [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
                         if os.path.exists(f"/proc/self/fd/{fd}")],
+        "powers": [line.split()[1] for line in open("/proc/self/status") if line.startswith(("CapEff", "CapPrm"))],
         "uid": os.geteuid(), "groups": os.getgroups(), "processes": len(glob.glob("/proc/[0-9]*")),
         "items": tried(lambda: open(PLACES[0]).read(10)), "ledger": tried(lambda: open(PLACES[1], "rb").read(10)),
         "write": tried(lambda: open("/var/tmp/afresh-was-here", "w").write("x")),
@@ -104,6 +105,7 @@ def test_a_candidate_sees_its_own_folder_and_nothing_else(judge: Judge, folder: 
     if not ROOT:  # the rest takes another user
         return
     assert found["uid"] != 0
+    assert {int(each, 16) for each in found["powers"]} == {0}
     assert found["groups"] in ([], [found["uid"]])
     assert found["processes"] < 10
     assert found["items"] in ("FileNotFoundError", "PermissionError")
@@ -312,8 +314,14 @@ def test_items_that_others_may_read_are_refused(tmp_path_factory: pytest.TempPat
         place = make(folder)
         with open_judge(read_settings(place)) as judge:
             judge.check()
+            files = judge.read(candidate(folder, PERFECT))
+            judge.try_open(files)
             (folder / "items.jsonl").chmod(0o644)
-            with pytest.raises(EvaluatorFailed, match=r"may read .*items.jsonl; run: chmod"):
-                judge.check(again=True)
+            for ask in (lambda: judge.check(again=True), lambda: judge.propose(files), lambda: judge.score(files)):
+                with pytest.raises(NotScored, match=r"may read .*items.jsonl; .*chmod -R"):
+                    ask()
+            assert judge.evaluation.budget.spent == 0
+            (folder / "items.jsonl").chmod(0o600)
+            assert judge.propose(files).accepted
     finally:
         shutil.rmtree(folder)

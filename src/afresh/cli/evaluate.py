@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 NOT_ACCEPTED = 10
 EPILOG = (
     "Exit codes: 0 accepted (or done, with --open, --score, --exam or --check), 10 not accepted, 1 the evaluator "
-    "failed on open items or another error, 2 bad argument, 4 budget exhausted, 5 another plan is in force."
+    "failed on open items, its machine failed it, or another error, 2 bad argument, 4 budget exhausted, 5 another plan "
+    "is in force."
 )
 
 

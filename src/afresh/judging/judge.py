@@ -1,8 +1,9 @@
 """A judge: an evaluation that runs candidates itself. A candidate's author sees the open items, and verdicts.
 
 The open items run first and the guarded items separately, so nothing about a guarded item can show in what is open.
-Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would reveal
-something about the items without being charged. The end of a guarded run shows only on the clock.
+Whatever a candidate does in a guarded run, a missing score counts as 0 and the verdict is charged: an error would
+reveal something about the items without being charged. What a machine does to a run is never a score: `running` says
+whose failure is whose. The end of a guarded run shows only on the clock.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from afresh.errors import EvaluatorFailed, InvalidArgument
+from afresh.errors import EvaluatorFailed, InvalidArgument, NotScored
 from afresh.evaluations.candidates import Part
 from afresh.evaluations.evaluation import Evaluation
 from afresh.evaluations.gate import Gate, accepted_by, open_gate
@@ -26,6 +27,7 @@ from afresh.evaluations.open import evaluation
 from afresh.evaluations.results import Results, from_mapping
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
 from afresh.judging.files import Files, read_candidate
+from afresh.judging.promising import remove_abandoned
 from afresh.judging.results import Checked, Tried
 from afresh.judging.running import Ran, run, tail
 from afresh.judging.settings import Settings
@@ -161,11 +163,12 @@ class Judge(show.Shown, Closing):
         They, and everything recorded about them, become available when the clock says so.
         """
         began = time.monotonic()
-        results = self._run(files, part).results
-        found = {} if results is None else _lenient(results)
-        leaves = leaving(time.monotonic() - began, self.settings.evaluator.tick)
-        time.sleep(max(leaves - (time.monotonic() - began), 0.0))
-        return found
+        try:
+            results = self._run(files, part).results
+            return {} if results is None else _lenient(results)
+        finally:
+            leaves = leaving(time.monotonic() - began, self.settings.evaluator.tick)
+            time.sleep(max(leaves - (time.monotonic() - began), 0.0))
 
     def _whole(self, opened: Results, others: dict[str, float]) -> Results:
         """Scores of the open items together with others, 0 where there are none."""
@@ -182,7 +185,7 @@ class Judge(show.Shown, Closing):
         with waiting(f"Running {files.label} on {len(items):,} items"):
             ran = run(self.settings, files, items, log)
         told = {"ended": ran.ended, "code": ran.code, "seconds": round(ran.seconds, 2), "alone": ran.alone}
-        told |= {"candidate": files.label, "part": part, "wrong": ran.wrong}
+        told |= {"candidate": files.label, "part": part, "wrong": ran.wrong, "unclear": ran.unclear}
         _write(f"{log}.json", told)
         return ran
 
@@ -246,7 +249,8 @@ class Judge(show.Shown, Closing):
 
 
 def open_judge(settings: Settings, analyst: str | None = None) -> Judge:
-    """Open the items and the ledger; only this user can read the state folder."""
+    """Open the items and the ledger; only this user can read the state folder. What killed runs left is removed."""
+    remove_abandoned()
     os.makedirs(settings.state, mode=0o700, exist_ok=True)
     os.chmod(settings.state, 0o700)
     rows = read_items(settings.items, settings.id).rows
@@ -269,9 +273,12 @@ def _failed(why: str) -> str:
 def _write(path: str, found: Any) -> None:
     """Write a file, whole or not at all, that only this user can read."""
     part = f"{path}.{os.urandom(4).hex()}"
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        json.dump(found, out)
-    os.replace(part, path)
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+            json.dump(found, out)
+        os.replace(part, path)
+    except OSError as error:
+        raise NotScored(f"the state folder cannot be written ({error.strerror}).") from None
 
 
 def _read(path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Directories for what does not fit into memory; the next process removes those a killed process left behind.
+"""Directories for one process's passing work; the next process removes those a killed process left behind.
 
 A process locks its directories, and the system unlocks them however the process ends. A process number would not do:
 numbers are reused, and in another container the same number is a different process.
@@ -10,7 +10,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 
 try:
@@ -19,48 +18,68 @@ except ImportError:  # pragma: no cover  # Windows lacks it, and nothing is swep
     fcntl = None  # type: ignore[assignment]  # a module's type
 
 _PREFIX = "afresh-scratch-"
-_MINUTE = 60.0
 
 
 class Scratch:
     """A new directory that only this user can read."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = _PREFIX, folder: str | None = None) -> None:
         """Remove what this user's dead processes left behind, and make a new directory."""
-        for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError):
-                _remove_if_abandoned(path)
-        self.path = tempfile.mkdtemp(prefix=_PREFIX)
-        self._lock = _lock(self.path)
+        sweep(prefix, folder)
+        self.path = tempfile.mkdtemp(prefix=prefix, dir=folder)
+        self._lock = lock(self.path, wait=True)
+        while not os.path.exists(self.path):  # another process took it for abandoned before it was locked
+            self._unlock()
+            self.path = tempfile.mkdtemp(prefix=prefix, dir=folder)
+            self._lock = lock(self.path, wait=True)
 
     def remove(self) -> None:
         """Remove the directory and its contents. Only once."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
 
 
-def _remove_if_abandoned(path: Path) -> None:
-    if fcntl is None:
-        return
-    status = path.lstat()
-    # a directory that was just made may not be locked yet
-    if status.st_uid != os.getuid() or time.time() - status.st_mtime < _MINUTE:
-        return
-    if (lock := _lock(path)) is not None:
-        try:
-            shutil.rmtree(path)
-        finally:
-            os.close(lock)
+def sweep(prefix: str = _PREFIX, folder: str | None = None) -> list[Path]:
+    """Remove what dead processes left behind, and return the directories of living ones. Other users' are not seen."""
+    living = []
+    for path in Path(folder or tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if fcntl is None or path.lstat().st_uid != os.getuid():
+                continue
+            if (held := lock(path)) is None:
+                living.append(path)
+                continue
+            try:
+                _remove(path)
+            finally:
+                os.close(held)
+    return living
 
 
-def _lock(path: str | Path) -> int | None:
-    """Return the descriptor that holds the lock; None if another process has it, or if there are no locks here."""
+def _remove(path: str | Path) -> None:
+    """Remove a directory, whatever modes its directories have by now."""
+    for place, folders, _ in os.walk(path):
+        for each in (os.path.join(place, name) for name in folders):
+            if not os.path.islink(each):
+                with contextlib.suppress(OSError):
+                    os.chmod(each, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def lock(path: str | Path, *, wait: bool = False) -> int | None:
+    """Return the descriptor that holds a directory's lock; None if another has it, or if there is nothing to lock."""
     if fcntl is None:
         return None
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         os.close(descriptor)
         return None
