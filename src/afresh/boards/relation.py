@@ -71,7 +71,7 @@ class Matrix:
     """All pairs of few entries; `ahead[j, i]` says that i is better than j."""
 
     def __init__(self, ahead: Flags) -> None:
-        """There is a contradiction if both orders of a pair would follow, or if an entry would be better than itself."""
+        """It contradicts itself if both orders of a pair would follow, or an entry would be better than itself."""
         self.consistent = not (ahead & ahead.T).any()
         self._ahead = ahead
 

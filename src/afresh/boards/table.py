@@ -65,8 +65,8 @@ class BoardTable(show.Told, Tabular):
     entries: tuple[Standing, ...]
     """The entries with a place, in order."""
     others: tuple[Standing, ...] = ()
-    """Entries without a place: of other rounds, or not in the final, so compared on rows with other features. Nothing is
-    certain about their order with those that have one."""
+    """Entries without a place: of other rounds, or not in the final, so compared on rows with other features. Their order
+    with those that have one is not decided."""
     separated: int = 0
     """The number of pairs whose order is certain."""
     reveal: str = "at once"
@@ -165,19 +165,19 @@ class BoardTable(show.Told, Tabular):
     def meaning(self) -> tuple[str, ...]:
         """What the order means and what it does not, in sentences."""
         said = [
-            "The order of entries within a tier is not decided. Every entry in a lower tier is certainly worse than some "
-            "entry in the tier above it, but not necessarily worse than all.",
+            "The order of entries within a tier is not decided. Every entry in a lower tier is certainly worse than "
+            "some entry in the tier above it, but not necessarily worse than all.",
             "Place 2 to 5 of 9 means: at least one entry is certainly better, at least four are certainly worse.",
         ]
         if self.reveal == "improvements" and not self.final:
             said.append(
-                "Only improvements are revealed: an entry becomes the leader if it is certainly better than the leader it "
-                "challenged. Nothing is known of one that did not, so it may be better than the leader."
+                "Only improvements are revealed: an entry becomes the leader if it is certainly better than the leader "
+                "it challenged. Nothing is known of one that did not, so it may be better than the leader."
             )
         if self.others:
             said.append(
-                f"Places are among the {self.placed:,} entries{self.among}. The {len(self.others):,} others were compared "
-                "on other rows or not at all: nothing is certain about their order with these."
+                f"Places are among the {self.placed:,} entries{self.among}. The {len(self.others):,} others were "
+                "compared on other rows or not at all: nothing is certain about their order with these."
             )
         return (*said, self.covers) if self.covers else tuple(said)
 
@@ -406,8 +406,8 @@ class Submitted(show.Told):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        names = ("board", "name", "entrant", "verdict", "accepted", "entries", "others", "confidence", "charged", "left", "opens")
-        told = {name: getattr(self, name) for name in names}
+        names = ("board", "name", "entrant", "verdict", "accepted", "entries", "others")
+        told = {name: getattr(self, name) for name in (*names, "confidence", "charged", "left", "opens")}
         standing = None if self.standing is None else self.standing.to_dict()
         return {**told, "standing": standing, "compared": list(self.compared), "simulated": self.simulated}
 
