@@ -65,7 +65,7 @@ class BoardTable(show.Told, Tabular):
     entries: tuple[Standing, ...]
     """The entries with a place, in order."""
     others: tuple[Standing, ...] = ()
-    """Entries without a place: of other rounds, or not in the final, so compared on rows with other features. Their order
+    """Entries without a place: of other rounds or not in the final, so compared on rows of other features. Their order
     with those that have one is not decided."""
     separated: int = 0
     """The number of pairs whose order is certain."""

@@ -22,6 +22,7 @@ from afresh.results.closing import Closing
 if TYPE_CHECKING:
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.items import Items
+    from afresh.evaluations.keeping import Keeping
     from afresh.guard.guard import Guard
     from afresh.results.answer import Answer
     from afresh.results.budget import Budget
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Evaluation(show.Shown, Closing):
     """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
 
-    def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
-        """Not for users: `afresh.evaluation` combines the parts. `kept` is a folder for gates, if there is one."""
+    def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: Keeping) -> None:
+        """Not for users: `afresh.evaluation` combines the parts. `kept` is for gates."""
         self.guard, self.id, self.dealt = guard, id, dealt
         self._items, self._kept = items, kept
 

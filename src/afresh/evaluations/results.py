@@ -23,6 +23,8 @@ class Results(NamedTuple):
     scores: list[float]
     """NaN if there is no number."""
     trials: list[object]
+    key: str = ""
+    """The digest of what was run, if whoever ran it has one: it identifies a candidate, whatever its scores are."""
 
     @staticmethod
     def of(rows: Iterable[tuple[object, object, object]]) -> Results:

@@ -53,7 +53,7 @@ class Files:
 
     @property
     def label(self) -> str:
-        """Its name in the record: a changed candidate has a different one, whatever its author calls it."""
+        """What people call it in the record. The whole digest identifies it; this is only the beginning of it."""
         return f"{self.name} {self.digest[:8]}"
 
     def write(self, folder: Path) -> str:

@@ -299,10 +299,11 @@ def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
         rule=stated.rule,
         parts=parts,
         round=parts[-1].round,
+        said=parts[0].said if stated.rule == "improvement" else None,
     )
 
 
-_CLAIMS = ("claim: ", "challenge: ")  # only one bit of these is released; no expression reads like this
+_CLAIMS = ("claim: ", "challenge: ", "gate: ")  # only one bit of these is released; no expression reads like this
 _HEADER = ("#", "round", "value", "low", "high", "asked at (UTC)", "analyst", "question")
 _MOST_DRAWN = 60  # more would be unreadable
 
