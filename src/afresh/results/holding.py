@@ -58,7 +58,8 @@ class Holding(show.Shown):
     def _blocks(self) -> list[show.Block]:
         count = len(self.datasets)
         title = show.Title(f"{self.place} holds {count:,} dataset{'' if count == 1 else 's'}")
-        return [title, show.Facts({each.data[:8]: each.words for each in self.datasets})] if count else [title]
+        rows = [[each.data[:8], each.words] for each in self.datasets]
+        return [title, show.Table(["dataset", ""], rows)] if count else [title]
 
 
 def _minute(at: str) -> str:
