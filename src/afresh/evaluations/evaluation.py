@@ -10,7 +10,7 @@ import numpy as np
 
 from afresh.errors import FewItems, InvalidArgument
 from afresh.evaluations.candidates import Candidate, Dealt, Part, gain_question, score_question
-from afresh.evaluations.reading import read
+from afresh.evaluations.reading import as_given
 from afresh.evaluations.results import two_names
 from afresh.evaluations.verdicts import Compared, Examined, Scored
 from afresh.guard.exam import check_exam
@@ -247,7 +247,7 @@ class Evaluation(show.Shown, Closing):
         return float(np.mean(b.scores[self.dealt.open] - a.scores[self.dealt.open]))
 
     def _read(self, results: Any) -> Any:
-        return read(results, id=self.id if _has_column(results, self.id) else None)
+        return as_given(results, id=self.id if _has_column(results, self.id) else None)
 
     def _asked(self, query: Any, about: str, question: str | None = None, **more: Any) -> Asked:
         return Asked(

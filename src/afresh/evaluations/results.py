@@ -73,6 +73,12 @@ def id_text(value: object) -> str:
     raise checks.wrong("id", value, "a string or a whole number")
 
 
+def are_scores(values: Iterable[object]) -> bool:
+    """Whether these are scores by their types, or most of them: a candidate may have left none for some items."""
+    found = [each is None or isinstance(each, float) or not math.isnan(as_score(each)) for each in values]
+    return 2 * sum(found) > len(found)
+
+
 def as_score(value: object) -> float:
     """A score, or NaN: true and false count as 1 and 0, and text as the number it spells."""
     if isinstance(value, str):

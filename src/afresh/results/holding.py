@@ -58,8 +58,7 @@ class Holding(show.Shown):
     def _blocks(self) -> list[show.Block]:
         count = len(self.datasets)
         title = show.Title(f"{self.place} holds {count:,} dataset{'' if count == 1 else 's'}")
-        rows = [[each.data[:8], each.words] for each in self.datasets]
-        return [title, show.Table(["dataset", ""], rows)] if count else [title]
+        return [title, *(show.Line(f"{each.data[:8]}  {each.words}") for each in self.datasets)]
 
 
 def _minute(at: str) -> str:
