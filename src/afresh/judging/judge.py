@@ -26,7 +26,7 @@ from afresh.evaluations.keeping import Keeping
 from afresh.evaluations.open import evaluation
 from afresh.evaluations.results import Results, from_mapping
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
-from afresh.judging.files import Files, read_candidate
+from afresh.judging.files import Files, Given, read_candidate
 from afresh.judging.results import Checked, Tried
 from afresh.judging.running import Ran, run, tail
 from afresh.judging.settings import Settings
@@ -62,8 +62,8 @@ class Judge(show.Shown, Closing):
         """The most bytes that a candidate may have."""
         return self.settings.evaluator.candidate
 
-    def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
-        """Read a candidate from a file, a folder or an archive."""
+    def read(self, candidate: Given, name: str | None = None) -> Files:
+        """Read a candidate, which is limited in size."""
         return read_candidate(candidate, self.most, name)
 
     def open_items(self) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding(show.Shown):
+class Holding(show.Told):
     """Everything a ledger holds, in the order of opening."""
 
     place: str

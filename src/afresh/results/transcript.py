@@ -89,7 +89,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript(show.Shown, Tabular):
+class Transcript(show.Told, Tabular):
     """Everything a guard has released, in order. A value of None has been paid for but not yet released."""
 
     records: tuple[Record, ...]
