@@ -111,7 +111,7 @@ class Thresholds:
     """Of every node, the most that the node's mean minus an entry's can be."""
     slack: float
     pairs: tuple[Numbers, Numbers]
-    """Pairs that were told apart directly: the better ones, and the worse."""
+    """Pairs that were ordered directly: the better ones, and the worse."""
 
     @property
     def count(self) -> int:

@@ -93,7 +93,7 @@ class Gate(show.Shown):
             name: The candidate's name.
 
         Returns:
-            Whether it was accepted. If it was, it is a real improvement.
+            Whether it was accepted. If it was, it is a real improvement, with the guard's confidence.
 
         Raises:
             InvalidArgument: The results do not fit the items, or the name belongs to others; nothing was charged.

@@ -43,7 +43,9 @@ class Scored(Released):
         said = [show.Line(f"Mean of the open part, which may be overfitted: {self.open_score:.4g}.")]
         if self.confirmed is False:
             wider = "" if self.widened is None else f" Later answers are {max(self.widened, 0.001):.1%} wider."
-            said.append(show.Line(f"The guarded part does not agree with the open part: it is overfitted.{wider}"))
+            said.append(
+                show.Line(f"The guarded part does not agree with the open part, which may be overfitted.{wider}")
+            )
         return self._lines(self.verdict, *_again(self.charged), *said, show.Line(self.covers))
 
 
@@ -130,7 +132,9 @@ class Proposed(show.Told):
         said = []
         if self.open_difference is not None and self.detects is not None:
             said.append(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
-            said.append(f"A true improvement of {self.margin + self.detects:.3g} or more is accepted 9 times in 10.")
+            said.append(
+                f"A true improvement of {self.margin + self.detects:.3g} or more is accepted about 9 times in 10."
+            )
         if not self.accepted:
             said.append("It may still be better: nothing else was released.")
         return [

@@ -277,7 +277,7 @@ def symbol_in_words(released: Any) -> str | None:
     if "passed" in released:
         return "passed" if released["passed"] else "failed"
     if "winner" in released:
-        return "no improvement" if released["winner"] < 0 else f"model {int(released['winner']) + 1} wins"
+        return "no certified improvement" if released["winner"] < 0 else f"model {int(released['winner']) + 1} wins"
     return None
 
 
