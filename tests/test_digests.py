@@ -53,13 +53,13 @@ def truncated(node: ast.AST) -> str | None:
             return f"{of}[:{cut.value}]" if size < BYTES else None
     if isinstance(node, ast.Call):
         called, _ = _name(node.func)
-        for each in node.keywords:
+        for given in node.keywords:
             if (
-                each.arg == "digest_size"
-                and isinstance(each.value, ast.Constant)
-                and int(str(each.value.value)) < BYTES
+                given.arg == "digest_size"
+                and isinstance(given.value, ast.Constant)
+                and given.value.value in range(BYTES)
             ):
-                return f"digest_size={each.value.value}"
+                return f"digest_size={given.value.value!r}"
         if called in WEAK and (isinstance(node.func, ast.Name) or called != "hash"):
             return called
     return None

@@ -94,10 +94,10 @@ def test_a_verdict_is_about_the_results_that_were_proposed_first() -> None:
             assert "Those given now were not read" in " ".join(str(again).split())
         assert gate.propose(never, "never").charged == 1
         assert gate.accepted == ["better"]
-        first, again = (evaluation.score(results, name="scored") for results in (BETTER, never))
-        assert (again.interval, again.charged) == (first.interval, 0)
-        assert "not read" not in str(first)
-        assert "Those given now were not read" in " ".join(str(again).split())
+        scored, repeat = (evaluation.score(results, name="scored") for results in (BETTER, never))
+        assert (repeat.interval, repeat.charged) == (scored.interval, 0)
+        assert "not read" not in str(scored)
+        assert "Those given now were not read" in " ".join(str(repeat).split())
 
 
 def test_a_name_is_one_candidate() -> None:

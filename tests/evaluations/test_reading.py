@@ -189,7 +189,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, text: str, says
         read(tmp_path / name)
 
 
-LM_EVAL = {
+LM_EVAL_SUMMARY: dict[str, Any] = {
     "results": {"arc_easy": {"alias": "arc_easy", "acc,none": 0.7, "acc_stderr,none": 0.01}},
     "configs": {"arc_easy": {}},
     "versions": {"arc_easy": 1.0},
@@ -205,7 +205,7 @@ GEO = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties
     ("name", "found", "says"),
     [
         ("package.json", {"name": "a", "version": "1.0.0", "private": True, "scripts": {}}, "keys: .'name', 'version'"),
-        ("results.json", LM_EVAL, "an object with 7 keys: .'results', 'configs'"),
+        ("results.json", LM_EVAL_SUMMARY, "an object with 7 keys: .'results', 'configs'"),
         ("map.geojson.json", GEO, "keys: .'type', 'features'"),
         ("list.json", [0.5, 1, 0], "a list of 3, the first of which is a number"),
         ("texts.json", ["a", "b"], "a list of 2, the first of which is text"),
