@@ -20,6 +20,7 @@ from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.tasks import Claim
 from afresh.moments import Moments
 from afresh.receipts import verify
+from afresh.receipts.page import as_markdown
 from afresh.theory.binomial import sign_test
 from afresh.theory.checked import node_level
 from afresh.theory.exact import lower_limit
@@ -62,8 +63,14 @@ def test_only_improvements_pass_and_become_the_incumbent() -> None:
         assert gate.accepted == ["better", "best"]
         assert evaluation.budget.spent == 4
         assert json.loads(found.to_json())["accepted"] is True
-        outcome = verify(json.dumps(evaluation.guard.receipt()))
+        receipt = evaluation.guard.receipt()
+        outcome = verify(json.dumps(receipt))
         assert outcome.passed, str(outcome)
+        lines = as_markdown(receipt).split("Claims, challenges and contests")[1].splitlines()
+        said = [line.split("|")[2].strip() for line in lines if "`gate: " in line]
+        assert said == ["failed", "passed", "failed", "passed"]  # and no number
+        assert "by the rule" not in as_markdown(receipt)
+        assert [each.said for each in evaluation.guard.transcript] == said
 
 
 def test_a_proposal_again_is_free_and_says_the_same() -> None:
