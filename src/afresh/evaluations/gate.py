@@ -114,8 +114,10 @@ class Gate(show.Shown):
         past = accepted_by(evaluation)
         if past and past[-1].candidate.digest == candidate.digest:  # asked again after it was accepted
             return self._told(candidate, past[-1].over.name, True, desk.left(analyst))
+        needed = self._needed()
         for each in (before, candidate):  # before it can be accepted: a crash in between loses nothing
-            self._keeping.keep(each.digest, each.scores)
+            if each.digest not in needed:  # otherwise those that were judged are kept
+                self._keeping.keep(each.digest, each.scores)
         detects = self._detects(self._level(), self._spread(before, candidate))
         try:
             (reply,) = desk.answer([self._asked(before, candidate)], analyst)
@@ -130,7 +132,9 @@ class Gate(show.Shown):
             mine = (candidate.digest, before.digest)
             if mine not in [(each.candidate.digest, each.over.digest) for each in accepted_by(evaluation)]:
                 return charged
-            self._incumbent = candidate
+            if reply.charged:  # otherwise another process was judged by its scores, and kept those
+                self._keeping.keep(candidate.digest, candidate.scores)
+                self._incumbent = candidate
         else:
             self._let_go(candidate)
         gained = evaluation.open_difference(before, candidate)
@@ -138,9 +142,13 @@ class Gate(show.Shown):
 
     def _let_go(self, candidate: Candidate) -> None:
         """Forget a candidate that was not accepted, unless it is one that others were compared with."""
-        needed = {self._incumbent.digest, *(each.over.digest for each in verdicts_of(self.evaluation))}
-        if candidate.digest not in needed:
+        if candidate.digest not in self._needed() | {self._incumbent.digest}:
             self._keeping.drop(candidate.digest)
+
+    def _needed(self) -> set[str]:
+        """The digests of all that are or were the incumbent."""
+        accepted = {each.candidate.digest for each in accepted_by(self.evaluation)}
+        return accepted | {each.over.digest for each in verdicts_of(self.evaluation)}
 
     def judged(self, results: Any, name: str) -> bool:
         """Whether this proposal was already decided: proposing it again is free and gives the same verdict. Free.
@@ -421,7 +429,9 @@ def _in_force(evaluation: Evaluation, known: Known, given: Candidate | None, kee
     """
     scores = keeping.get(known.digest)
     if scores is not None and len(scores) == evaluation.items:
-        return evaluation.dealt.known(known.name, known.digest, scores, known.key)
+        found = evaluation.dealt.known(known.name, known.digest, scores, known.key)
+        if found.seal == known.seal:  # not those of another process that proposed others at the same time
+            return found
     if given is None or given.digest != known.digest:
         raise InvalidArgument(
             f"the incumbent is {checks.shown(known.name)}, and its scores were not kept here; pass its results: "

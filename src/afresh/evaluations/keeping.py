@@ -24,22 +24,18 @@ class Keeping:
         self._held: dict[str, Floats] = {}
 
     def keep(self, digest: str, scores: Floats) -> None:
-        """Keep a candidate's scores, whole or not at all, unless they were kept before."""
+        """Keep a candidate's scores, whole or not at all, in place of others."""
         if self._folder is None:
-            self._held.setdefault(digest, scores)
+            self._held[digest] = scores
             return
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = self._path(digest)
-        if os.path.exists(path):
-            return
         part = f"{path}.{os.urandom(4).hex()}"  # of several threads, each its own
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             np.save(file, scores, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileExistsError):  # a link can be made only once, so the first one stays
-            os.link(part, path)
-        os.remove(part)
+        os.replace(part, path)
 
     def get(self, digest: str) -> Floats | None:
         """A candidate's scores, if they were kept."""
