@@ -232,7 +232,7 @@ GEO = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties
         ("cities.csv", "city,population\nBern,134591\n", "its fields are .'city', 'population'"),
         ("people.csv", "id,name\n1,Ann\n2,Bob\n", "no scores in 'name'"),
         ("money.csv", "id,score\n1,12.5\n", "item '1' is 12.5"),
-        ("empty.csv", "id,score\n1,\n", "no scores in 'score'"),
+        ("empty.csv", "id,score\n1,\n", "item '1' is not a number"),
     ],
 )
 def test_what_no_reader_recognizes_is_refused_with_what_it_is(tmp_path: Path, name: str, found: Any, says: str) -> None:
@@ -263,9 +263,9 @@ def test_an_error_of_an_evaluation_depends_on_no_guarded_score(tmp_path: Path) -
     ids = [f"q{i}" for i in range(2000)]
     with afresh.evaluation(ids, ledger=":memory:", exam=0) as evaluation:
         mine = {item["id"] for item in evaluation.open_items()}
-        for left in (None, float("nan"), 7):
+        for left in (None, float("nan"), 7, "", "crashed"):
             (tmp_path / "r.json").write_text(json.dumps({id: 1 if id in mine else left for id in ids}))
-            assert evaluation.score(tmp_path / "r.json", name=f"{left}").high < 0.2
+            assert evaluation.score(tmp_path / "r.json", name=f"left {left}").high < 0.2
             with pytest.raises(DataError, match="score of item 'q"):
                 read(tmp_path / "r.json")
 

@@ -74,9 +74,12 @@ def id_text(value: object) -> str:
 
 
 def are_scores(values: Iterable[object]) -> bool:
-    """Whether these are scores by their types, or most of them: a candidate may have left none for some items."""
-    found = [each is None or isinstance(each, float) or not math.isnan(as_score(each)) for each in values]
-    return 2 * sum(found) > len(found)
+    """Whether at least half of these are scores, or missing, by their types.
+
+    A candidate may have left words for some items. Where half of them are open, no guarded score decides this.
+    """
+    found = [each in (None, "") or isinstance(each, float) or not math.isnan(as_score(each)) for each in values]
+    return bool(found) and 2 * sum(found) >= len(found)
 
 
 def as_score(value: object) -> float:
