@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from afresh.errors import AfreshError, DataError, NotScored
-from afresh.evaluations.reading import read
+from afresh.evaluations.reading import as_given
 from afresh.evaluations.results import Results
 from afresh.judging import room
 from afresh.judging.files import Files
@@ -286,7 +286,7 @@ def _results(settings: Settings, folder: Path) -> Results:
         raise DataError(f"its {wanted} is not a file.")
     if status.st_size > _RESULTS:
         raise DataError(f"its {wanted} has more than {_RESULTS:,} bytes.")
-    return read(found[0], id=_column_of(found[0], settings.id), score=settings.evaluator.score)
+    return as_given(found[0], id=_column_of(found[0], settings.id), score=settings.evaluator.score)
 
 
 def _column_of(path: str, id: str) -> str | None:

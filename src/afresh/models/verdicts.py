@@ -343,7 +343,7 @@ def rank(
     places are those on the rows that tell most.
     """
     count = range(len(names))
-    scored, compared = (list(on) or [None for _ in count] for on in (scored_on, compared_on))
+    scored, compared = ([_rows(each) for each in on] or [None for _ in count] for on in (scored_on, compared_on))
     leads = [i == leader or (bool(same) and same[i]) for i in count]
 
     def table(rows: object) -> list[tuple[int, int]]:
@@ -359,3 +359,8 @@ def rank(
         better, worse = sum(loser == i for _, loser in ahead), sum(winner == i for winner, _ in ahead)
         found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse), leads[i]))
     return sorted(found, key=lambda model: (model.places, model.score.value))
+
+
+def _rows(on: object) -> object:
+    """The rows that answered, whatever the number of parts; None where features are hidden, and all are one truth."""
+    return frozenset(on) if isinstance(on, list) else on
