@@ -111,7 +111,7 @@ class Case:
         self.judge.check()
         self.judge.try_open(self.files(""))
 
-    def files(self, body: str, name: str = "candidate.py") -> Files:
+    def files(self, body: str, name: str = f"candidate-{os.getpid()}.py") -> Files:
         found = self.judge.read(candidate(self.folder, on_guarded(self.judge, body or "pass"), name))
         self.judge.try_open(found)
         return found
