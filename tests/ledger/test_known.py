@@ -33,10 +33,10 @@ def _made(rng: np.random.Generator) -> pd.DataFrame:
 FRAME = _made(RNG)
 
 
-def _identity(data: object) -> Identity:
+def _identity(data: object, key: str = "") -> Identity:
     engine = EmbeddedEngine(data)
     try:
-        return engine.identity()
+        return engine.identity(key)
     finally:
         engine.close()
 
@@ -98,7 +98,7 @@ def test_what_is_stored_tells_nothing_without_the_seed() -> None:
     stored = json.dumps([KNOWN.fingerprint, KNOWN.stored])
     plain = [identity.fingerprint, *(d for one in identity.columns for d in (one.unordered, one.ordered) if d)]
     assert not any(digest.partition(":")[2] in stored if ":" in digest else digest in stored for digest in plain)
-    assert match(KNOWN, "another", identity) is None
+    assert match(KNOWN, "another", _identity(FRAME, "another")) is None
     assert keyed("another", identity) != KNOWN
 
 

@@ -337,14 +337,15 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
     """Return the identity of an engine's rows: remembered by the ledger if their state is the same, else computed."""
     state = None if book.memory is None else engine.state()
     if book.memory is None or state is None:
-        return engine.identity()
+        return engine.identity(book.key)
     if engine.learnt is not None:
         book.memory.note(*engine.learnt)
-    if (known := book.memory.find(state)) is not None and known.rows == engine.rows:
+    remembered = f"{book.key}:{state}"  # another ledger may have been put in its place, which has other sketches
+    if (known := book.memory.find(remembered)) is not None and known.rows == engine.rows:
         return known
-    found = engine.identity()
+    found = engine.identity(book.key)
     if engine.state() == state:
-        book.memory.keep(state, found)
+        book.memory.keep(remembered, found)
     return found
 
 

@@ -128,6 +128,8 @@ class Account:
                 check_text("data", record.data)
                 list(record.columns)
                 check_count("dealing", record.dealing)
+                if record.sketch is not None:
+                    check_text("sketch", record.sketch)
                 self.opened = record
             case Planned():
                 self.check_replan()

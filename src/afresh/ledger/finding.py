@@ -7,20 +7,23 @@ import hashlib
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, SameRows
 from afresh.ledger.journal import Chain, Transaction
-from afresh.ledger.known import KeyedIdentity, Match, match
+from afresh.ledger.known import KeyedIdentity, Match, match, seal_sketch
 from afresh.ledger.records import DEALING, START, Opened, decode, seal
 
 
 def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
     """Return the chain of these rows, or else the first records of chains that may have the same rows.
 
-    Such a chain shares columns with them, or has as many rows and was begun by a version whose hashes may differ.
+    Such a chain shares columns or most rows with them, or has as many and was begun by a version whose hashes may differ.
     It reads the records themselves: anything else in the storage could be damaged without the records showing it.
     """
     alike = []
+    key, sketches = transaction.key(), transaction.sketches()
     for chain in transaction.chains():
-        opened = opened_by(transaction, chain)
-        found = match(_identity(opened, chain), chain.seed, identity)
+        opened, sketch = opened_by(transaction, chain), sketches.get(chain.id, "")
+        if opened.sketch is not None and opened.sketch != seal_sketch(chain.seed, key, sketch):
+            raise _damaged(chain)
+        found = match(_identity(opened, chain, sketch), chain.seed, identity)
         if found is not None and found.same:
             return chain, []
         if found is None and opened.dealing < DEALING and opened.rows == identity.rows and not opened.simulated:
@@ -45,13 +48,13 @@ def opened_by(transaction: Transaction, chain: Chain) -> Opened:
     return opened
 
 
-def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
+def _identity(opened: Opened, chain: Chain, sketch: str) -> KeyedIdentity:
     """Return what a chain says about its rows."""
     try:
         columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
     except (TypeError, KeyError):
         raise _damaged(chain) from None
-    return KeyedIdentity(opened.rows, opened.data, tuple(columns))
+    return KeyedIdentity(opened.rows, opened.data, tuple(columns), sketch)
 
 
 def _damaged(chain: Chain) -> BrokenChain:
@@ -67,16 +70,18 @@ def same_rows(opened: Opened, found: Match) -> SameRows:
         'If these are different rows, say why: new_rows="drawn in March, none was there before". The text is recorded '
         "and shown in receipts. Nothing was charged."
     )
-    if not found.columns:
+    if not found.columns and not found.rows:
         return SameRows(
             f"this ledger has a dataset of {opened.rows:,} rows, as many as this one, that an earlier afresh opened on "
             f"{opened.at:%Y-%m-%d %H:%M} UTC and recognizes in another way: whether these are the same rows cannot be "
             f"told, and rows have one budget. Its receipts stay valid; to go on with it, use that afresh. {different}"
         )
-    what = "column" if len(found.columns) == 1 else "columns"
+    shared, edited = "most of its different rows", "some dropped, added or repeated"
+    if found.columns:
+        shared, edited = f"the column{'s' if len(found.columns) > 1 else ''} {found.words}", "edited"
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(
-        f"this dataset shares the {what} {found.words} with one of {opened.rows:,} rows that was opened{who} on "
-        f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, edited. Rows have one budget; "
+        f"this dataset shares {shared} with one of {opened.rows:,} rows that was opened{who} on "
+        f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, {edited}. Rows have one budget; "
         f"to go on with it, open that dataset as it was. {different}"
     )

@@ -17,7 +17,7 @@ looked at again.
 
 Version 3 states for a question whether it is a coordinate of a vector that is released at once.
 
-Version 4 is of first records alone: it states by which rule rows are dealt.
+Versions 4 and 5 are of first records alone: 4 states by which rule rows are dealt, 5 a digest of the rows' sketch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Released = float | Mapping[str, float]
 """What a mechanism releases: one number, or a few named ones."""
 
 VERSION = 3
-OF_OPENED = 4  # the version of first records
+OF_OPENED = 5  # the version of first records
 DEALING = 2
 """The rule by which rows get their places: alike wherever and however they are stored. Rule 1 depended on that."""
 START = ""  # the hash before the first record
@@ -59,6 +59,8 @@ class Opened(NamedTuple):
     """SHA-256 of the seed that shuffles rows and keys hashes; the seed itself stays with the guard."""
     dealing: int = DEALING
     """The rule by which rows get their places, if the method deals them; 1 in records before version 4."""
+    sketch: str | None = None
+    """A keyed hash of the sketch of the rows and the ledger's key, which stay in the ledger; None before version 5."""
 
 
 class Planned(NamedTuple):
@@ -274,7 +276,7 @@ def _decode(text: str) -> Record:
         body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
     if version < 3 and kind == "reserved":
         body["vector"] = None
-    if version < OF_OPENED and kind == "opened":
+    if version < 4 and kind == "opened":
         body["dealing"] = 1
     for name in _TUPLES:
         if isinstance(body.get(name), list):

@@ -21,6 +21,7 @@ from afresh.engines.identity.cells import (
     SMALLEST,
     THIRD,
 )
+from afresh.engines.identity.least import Least
 from afresh.engines.identity.numbers import (
     ABOVE,
     FACTORS,
@@ -37,6 +38,7 @@ from afresh.engines.identity.numbers import (
     hash_numbers,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
+from afresh.engines.identity.sketch import BITS, FROM, PARTS, key_of
 from afresh.engines.identity.spelling import AT_ONCE, Run, counted, kinds
 from afresh.engines.identity.texts import SAMPLE
 from afresh.engines.sql.rendering import Dialect, quoted
@@ -50,7 +52,7 @@ _TEST = (1.5, 6915791730698959700)  # a number and its hash
 _TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 
-def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
+def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run, key: str) -> Sums:
     """Return the sums of a table: one statement, after a glance at some rows; more for very many columns."""
     table = _columns(dialect, columns, run)
     _glance(table, run)
@@ -59,15 +61,31 @@ def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
     for piece in pieces:
         outputs = [output for column in piece for output in column.outputs]
         if len(pieces) == 1:
-            count, total, *found = run([*_row_layers(piece), ["count(*)", _ROWS, *outputs]])
+            count, total, least, *found = _in_parts(piece, outputs, key, run)
         else:
-            count, *found = run([*_layers(piece), ["count(*)", *outputs]])
+            found = list(run([*_layers(piece), outputs]))
         for column in piece:
             column.take(found)
     if len(pieces) > 1:
-        count, total = run([*_row_layers(table, sums=False), ["count(*)", _ROWS]])
-    sums.rows, sums.total = int(count), int(total) % 2**64
+        count, total, least = _in_parts(table, [], key, run)
+    sums.rows, sums.total, sums.least = int(count), int(total) % 2**64, least
     return sums
+
+
+def _in_parts(columns: Sequence[_Column], outputs: Sequence[str], key: str, run: Run) -> list[Any]:
+    """Return the number of rows, the sum of their hashes, the least number of every part, and the outputs.
+
+    Rows are aggregated by part, and the parts then by the same functions; a count is summed.
+    """
+    layers = _row_layers(columns, sums=bool(outputs))
+    number = f"({_fold('r', *key_of(key))} >> {FROM}) & {2**BITS - 1}"
+    inner = ["count(*) AS n", f"{_ROWS} AS t", "min(k) AS k", *(f"{one} AS o{i}" for i, one in enumerate(outputs))]
+    outer = ["sum(n)", "sum(t)", "array_agg(k)", *(f"{one.partition('(')[0]}(o{i})" for i, one in enumerate(outputs))]
+    steps = [*layers, [*layers[-1][:-1], "r", f"{number} AS k"], inner]
+    count, total, numbers, *found = run(steps, parts=(f"k & {PARTS - 1}", outer))
+    least = Least(key)
+    least.join(np.array(numbers, np.uint64))
+    return [count, total, least.found.tolist(), *found]
 
 
 def row_hashes(dialect: Dialect, columns: Mapping[str, str], run: Run) -> list[list[str]]:
@@ -245,8 +263,8 @@ def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[s
     return [*layers, [*kept, *(f"{one} AS r{i}" for i, one in enumerate(groups))], [*kept, f"{folded} AS r"]]
 
 
-def _fold(joined: str) -> str:
-    return f"((({joined} & {LOW}) # {THIRD}) * (({joined} >> {HALF}) # {FOURTH}))"
+def _fold(joined: str, low: int = THIRD, high: int = FOURTH) -> str:
+    return f"((({joined} & {LOW}) # {low}) * (({joined} >> {HALF}) # {high}))"
 
 
 def _glance(columns: Sequence[_Column], run: Run) -> None:
