@@ -7,9 +7,11 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ibis
+import pandas as pd
 import polars as pl
 import psycopg
 import pytest
@@ -26,6 +28,7 @@ from afresh.queries.tree import Type
 from cli.program import afresh as program
 from engines import oracle, patterns
 from engines.conformance import Conformance
+from engines.resampled import check_attacks
 
 SECRET = "do-not-tell-7391"
 
@@ -46,6 +49,24 @@ def database(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
         connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
+
+
+def test_rows_dropped_added_or_repeated_have_no_budget_of_their_own(
+    database: psycopg.Connection[Any], postgres_url: str, tmp_path: Path
+) -> None:
+    database.execute("CREATE SCHEMA mine")
+
+    def stored(frame: pd.DataFrame) -> dict[str, Any]:
+        types = {"i": "integer", "f": "float8", "b": "boolean"}
+        columns = [f'"{name}" {types.get(kind.kind, "text")}' for name, kind in frame.dtypes.items()]
+        database.execute(b"DROP TABLE IF EXISTS mine.resampled")
+        database.execute(f"CREATE TABLE mine.resampled ({', '.join(columns)})".encode())
+        with database.cursor().copy("COPY mine.resampled FROM STDIN") as copy:
+            for row in frame.itertuples(index=False):
+                copy.write_row(row)
+        return {"data": postgres_url, "table": "mine.resampled"}
+
+    check_attacks(stored, tmp_path / "ledger.sqlite")
 
 
 @pytest.fixture

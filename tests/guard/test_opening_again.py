@@ -45,8 +45,8 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compute = EmbeddedEngine._identify
 
-    def identify(self: EmbeddedEngine) -> Identity:
-        identity = compute(self)
+    def identify(self: EmbeddedEngine, key: str) -> Identity:
+        identity = compute(self, key)
         found.append(identity.fingerprint)
         return identity
 

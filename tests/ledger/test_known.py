@@ -112,14 +112,14 @@ def test_rows_that_an_earlier_version_may_have_known_by_another_rule(
         return today(seed, f"earlier {role}", digest)
 
     with monkeypatch.context() as then:
-        then.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given, dealing=1))
+        then.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given | {"sketch": None}, dealing=1))
         then.setattr(known, "_keyed", otherwise)
         with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
             guard.ask("sick")
             assert verify(guard.receipt()).passed
     with pytest.raises(SameRows, match=r"1,000 rows, as many as this one, that an earlier afresh .*new_rows=.*charged"):
         afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True)
-    with afresh.open(FRAME.head(999), 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
+    with afresh.open(_made(RNG).head(999), 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
         guard.ask("sick")
     words = "drawn in March"
     with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True, new_rows=words) as guard:

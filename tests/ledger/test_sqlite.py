@@ -76,7 +76,7 @@ class TestFile:
             "journal_mode": "wal",
             "synchronous": 2,
             "foreign_keys": 1,
-            "user_version": 2,
+            "user_version": 3,
             "busy_timeout": 30000,
         }
 
@@ -129,21 +129,26 @@ class TestFile:
         linked.close()
         ledger.close()
 
-    def test_without_checkpoints_gets_a_table_for_them_and_keeps_its_chains(self, path: Path) -> None:
-        """Layout 1."""
-        with closing(open_ledger(path)) as ledger:
+    @pytest.mark.parametrize("layout", [1, 2])
+    def test_of_an_earlier_layout_gets_its_tables_and_keeps_its_chains(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, layout: int
+    ) -> None:
+        """Layout 1 had no checkpoints, and both no sketches."""
+        with monkeypatch.context() as then, closing(open_ledger(path)) as ledger:
+            then.setattr("afresh.ledger.ledger.seal_sketch", lambda *_: None)
             before = ask(ledger)
         with closing(sqlite3.connect(path)) as other:
-            other.execute("DROP TABLE afresh_checkpoints")
-            other.execute("PRAGMA user_version = 1")
+            for table in ("key", "sketches", *(["checkpoints"] if layout == 1 else [])):
+                other.execute(f"DROP TABLE afresh_{table}")
+            other.execute(f"PRAGMA user_version = {layout}")
         with closing(open_ledger(path)) as ledger, closing(open_ledger(path)) as another:
             assert [each.digest for each in another.entries(opened(another))] == [before.digest]
             assert ask(ledger, "b").number == 2
             opened(ledger, plain("other rows", 7))  # which looks for damage
         with closing(sqlite3.connect(path)) as other:
-            assert other.execute("PRAGMA user_version").fetchone() == (2,)
+            assert other.execute("PRAGMA user_version").fetchone() == (3,)
 
-    @pytest.mark.parametrize("version", [0, 3])
+    @pytest.mark.parametrize("version", [0, 4])
     def test_is_not_rewritten_when_it_has_another_layout(self, path: Path, version: int) -> None:
         open_ledger(path).close()
         with closing(sqlite3.connect(path)) as other:

@@ -20,8 +20,9 @@ def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, 
     alike = []
     key, sketches = transaction.key(), transaction.sketches()
     for chain in transaction.chains():
-        opened, sketch = opened_by(transaction, chain), sketches.get(chain.id, "")
-        if opened.sketch is not None and opened.sketch != seal_sketch(chain.seed, key, sketch):
+        opened = opened_by(transaction, chain)
+        sketch = "" if opened.sketch is None else sketches.get(chain.id, "")
+        if opened.sketch not in (None, seal_sketch(chain.seed, key, sketch)):
             raise _damaged(chain)
         found = match(_identity(opened, chain, sketch), chain.seed, identity)
         if found is not None and found.same:
@@ -76,7 +77,10 @@ def same_rows(opened: Opened, found: Match) -> SameRows:
             f"{opened.at:%Y-%m-%d %H:%M} UTC and recognizes in another way: whether these are the same rows cannot be "
             f"told, and rows have one budget. Its receipts stay valid; to go on with it, use that afresh. {different}"
         )
-    shared, edited = "most of its different rows", "some dropped, added or repeated"
+    shared, edited = (
+        "most of its different rows",
+        "some dropped, added or repeated (so does a new sample of few kinds of rows)",
+    )
     if found.columns:
         shared, edited = f"the column{'s' if len(found.columns) > 1 else ''} {found.words}", "edited"
     who = f" by {opened.analyst}" if opened.analyst else ""

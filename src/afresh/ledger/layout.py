@@ -16,12 +16,19 @@ _CHECKPOINTS = """CREATE TABLE afresh_checkpoints (
         head TEXT NOT NULL,
         hash TEXT NOT NULL
     )"""
+# The code never attempts any of this; the triggers are for people who open the file with other tools.
+_REFUSED = "CREATE TRIGGER {} BEFORE {} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
 _SKETCHES = [
     "CREATE TABLE afresh_key (secret TEXT NOT NULL)",
     """CREATE TABLE afresh_sketches (
         guard INTEGER PRIMARY KEY REFERENCES afresh_guards (id),
         sketch TEXT NOT NULL
     )""",
+    *(
+        _REFUSED.format(f"afresh_{table}_{name}", f"{event} ON afresh_{table}")
+        for table in ("key", "sketches")
+        for name, event in {"stays": "DELETE", "is_fixed": "UPDATE"}.items()
+    ),
 ]
 _ADDED = {2: [_CHECKPOINTS], 3: _SKETCHES}  # the tables of layouts after the first
 _TABLES = [
@@ -41,9 +48,8 @@ _TABLES = [
     _CHECKPOINTS,
     *_SKETCHES,
 ]
-# The code never attempts any of this; the triggers are for people who open the file with other tools.
 _APPEND_ONLY = [
-    f"CREATE TRIGGER {name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+    _REFUSED.format(name, event)
     for name, event in {
         "afresh_guards_stay": "DELETE ON afresh_guards",
         "afresh_guards_are_fixed": "UPDATE OF id, seed ON afresh_guards",

@@ -140,7 +140,9 @@ class Ledger:
             seed_digest=hashlib.sha256(seed.encode()).hexdigest(),
             sketch=seal_sketch(seed, transaction.key(), identity.sketch),
         )
-        transaction.append(transaction.create(seed, identity.sketch), sealed(START, [opened, planned(now, analyst, limits)]))
+        transaction.append(
+            transaction.create(seed, identity.sketch), sealed(START, [opened, planned(now, analyst, limits)])
+        )
 
     def _terms(self, transaction: Transaction, chain: Chain) -> Terms:
         _, account = self._books.verify(transaction, chain)

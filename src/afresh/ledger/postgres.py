@@ -36,6 +36,9 @@ CREATE TABLE afresh_sketches (
     guard bigint PRIMARY KEY REFERENCES afresh_guards (id),
     sketch text NOT NULL
 );
+CREATE TRIGGER afresh_key_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_key EXECUTE FUNCTION afresh_refuse();
+CREATE TRIGGER afresh_sketches_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_sketches
+    EXECUTE FUNCTION afresh_refuse();
 """
 _ADDED = {2: _CHECKPOINTS, 3: _SKETCHES}  # the tables of layouts after the first
 _TABLES = f"""
@@ -55,7 +58,6 @@ CREATE TABLE afresh_records (
     PRIMARY KEY (guard, place)
 );
 {_CHECKPOINTS}
-{_SKETCHES}
 CREATE FUNCTION afresh_refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$;
 CREATE TRIGGER afresh_records_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_records
@@ -64,6 +66,7 @@ CREATE TRIGGER afresh_guards_stay BEFORE DELETE OR TRUNCATE ON afresh_guards EXE
 CREATE TRIGGER afresh_guards_are_fixed BEFORE UPDATE ON afresh_guards FOR EACH ROW
     WHEN (NEW.length <= OLD.length OR NEW.id <> OLD.id OR NEW.seed <> OLD.seed)
     EXECUTE FUNCTION afresh_refuse();
+{_SKETCHES}
 """
 _REMEDIES: list[tuple[type[psycopg.Error], str]] = [
     (errors.LockNotAvailable, "another process has kept the guard locked for {seconds:g} s; end that one or try again"),

@@ -7,9 +7,10 @@ changes few of these, unless it changes most of the different rows. A row of the
 number of its part is as good as drawn at random. So of the parts, those that agree, to those where one table has the
 smaller number, are as the different rows that both tables have to those that only this one has.
 
-A sketch keeps the size of each number, to an eighth: two rows of different tables have the same size in one of 32 parts,
-which is far from most. So it tells next to nothing about a row that someone with the key guesses. Without the key
-nobody can choose rows that are, or are not, in a sketch.
+A sketch keeps the size of each number, to an eighth: in about one of 32 parts, different tables have it in common by
+chance, which is far from most. So even the key hardly helps to test a guess about a row: few rows are the least of their
+part, and one in 32 others has the size of one that is. Without the key nobody can choose rows that are, or are not, in
+a sketch.
 """
 
 from __future__ import annotations
