@@ -6,7 +6,6 @@ rows.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import asdict, dataclass
 
@@ -56,11 +55,16 @@ def keyed(seed: str, identity: Identity) -> KeyedIdentity:
     return KeyedIdentity(identity.rows, fingerprint, columns, identity.sketch)
 
 
+def is_same(known: KeyedIdentity, seed: str, identity: Identity) -> bool:
+    """Whether data is known data, keyed with the seed, by its fingerprint."""
+    return hmac.compare_digest(_keyed(seed, "rows", identity.fingerprint) or "", known.fingerprint)
+
+
 def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
     """Match data with known data, keyed with the seed; None if they share nothing that identifies rows."""
-    here = keyed(seed, identity)
-    if hmac.compare_digest(here.fingerprint, known.fingerprint):
+    if is_same(known, seed, identity):
         return Match(same=True)
+    here = keyed(seed, identity)
     values = {one.unordered: one.name for one in reversed(known.columns) if one.unordered is not None}
     order = {one.ordered: one.name for one in reversed(known.columns) if one.ordered is not None}
     found = []
@@ -77,7 +81,7 @@ def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
 
 def seal_sketch(seed: str, key: str, sketch: str) -> str:
     """Return what shows that a guard has the sketch it was opened with, and the ledger the key that made it."""
-    return hmac.new(seed.encode(), f"sketch:{key}:{sketch}".encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(seed.encode(), f"sketch:{key}:{sketch}".encode(), "sha256").hex()
 
 
 def plain(fingerprint: str, rows: int) -> Identity:
@@ -92,4 +96,4 @@ def _names(identity: KeyedIdentity) -> list[str]:
 def _keyed(seed: str, role: str, digest: str | None) -> str | None:
     if digest is None:
         return None
-    return hmac.new(seed.encode(), f"{role}:{digest}".encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(seed.encode(), f"{role}:{digest}".encode(), "sha256").hex()

@@ -105,8 +105,8 @@ class Ledger:
             transaction.alone()
             chain, alike = search(transaction, identity)
             if chain is None:
-                if alike and new_rows is None:
-                    raise same_rows(*alike[0])
+                if new_rows is None and (like := next(alike, None)) is not None:
+                    raise same_rows(*like)
                 self._create(transaction, identity, limits, new_rows, simulated, analyst)
             else:
                 locked = transaction.chain(chain.id)
@@ -140,9 +140,8 @@ class Ledger:
             seed_digest=hashlib.sha256(seed.encode()).hexdigest(),
             sketch=seal_sketch(seed, transaction.key(), identity.sketch),
         )
-        transaction.append(
-            transaction.create(seed, identity.sketch), sealed(START, [opened, planned(now, analyst, limits)])
-        )
+        chain = transaction.create(seed, identity.sketch)
+        transaction.append(chain, sealed(START, [opened, planned(now, analyst, limits)]))
 
     def _terms(self, transaction: Transaction, chain: Chain) -> Terms:
         _, account = self._books.verify(transaction, chain)

@@ -8,16 +8,15 @@ number of its part is as good as drawn at random. So of the parts, those that ag
 smaller number, are as the different rows that both tables have to those that only this one has.
 
 A sketch keeps the size of each number, to an eighth: in about one of 32 parts, different tables have it in common by
-chance, which is far from most. So even the key hardly helps to test a guess about a row: few rows are the least of their
-part, and one in 32 others has the size of one that is. Without the key nobody can choose rows that are, or are not, in
-a sketch.
+chance, which is far from most. So even the key hardly helps to test a guess about a row: few rows are the least of
+their part, and others have the same size. Without the key nobody can choose rows that are, or are not, in a sketch.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from operator import gt
+from operator import gt, or_
 from typing import NamedTuple
 
 PARTS = 2**8
@@ -59,6 +58,10 @@ def in_common(one: str, other: str, enough: int = 1) -> bool:
 
     A text that is no sketch has nothing in common with any.
     """
+    if len(one) != len(other):
+        return False
     here, there = bytes.fromhex(one), bytes.fromhex(other)
-    both = sum(a == b > 0 for a, b in zip(here, there, strict=False))
-    return both >= enough and both > min(sum(map(gt, here, there)), sum(map(gt, there, here)))
+    only_here, only_there = sum(map(gt, here, there)), sum(map(gt, there, here))
+    neither = bytes(map(or_, here, there)).count(0)
+    both = len(here) - only_here - only_there - neither
+    return both >= enough and both > min(only_here, only_there)
