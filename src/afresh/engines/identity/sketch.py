@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from operator import gt, or_
 from typing import NamedTuple
 
 PARTS = 2**8
@@ -60,8 +59,8 @@ def in_common(one: str, other: str, enough: int = 1) -> bool:
     """
     if len(one) != len(other):
         return False
-    here, there = bytes.fromhex(one), bytes.fromhex(other)
-    only_here, only_there = sum(map(gt, here, there)), sum(map(gt, there, here))
-    neither = bytes(map(or_, here, there)).count(0)
-    both = len(here) - only_here - only_there - neither
-    return both >= enough and both > min(only_here, only_there)
+    import numpy as np  # on demand: most of what opens a ledger compares nothing
+
+    here, there = (np.frombuffer(bytes.fromhex(side), np.uint8) for side in (one, other))
+    both = np.count_nonzero((here == there) & (here > 0))
+    return both >= enough and both > min(np.count_nonzero(here > there), np.count_nonzero(here < there))
