@@ -69,6 +69,19 @@ def test_rows_dropped_added_or_repeated_have_no_budget_of_their_own(
     check_attacks(stored, tmp_path / "ledger.sqlite")
 
 
+@pytest.mark.parametrize("kinds", [1, 300, 30_000])
+def test_the_sketch_is_complete_however_many_rows_repeat(
+    database: psycopg.Connection[Any], postgres_url: str, kinds: int
+) -> None:
+    """In tables with more rows than are compared at once, as in memory."""
+    database.execute("CREATE SCHEMA mine")
+    database.execute(f"CREATE TABLE mine.kinds AS SELECT i % {kinds} AS a FROM generate_series(1, 30000) AS i".encode())
+    found = open_engine(postgres_url, "mine.kinds").identity("key").sketch
+    in_memory = open_engine(pl.DataFrame({"a": [i % kinds for i in range(30_000)]})).identity("key").sketch
+    assert found == in_memory
+    assert bytes.fromhex(found).count(0) >= 256 - kinds
+
+
 @pytest.fixture
 def people(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     database.execute("CREATE SCHEMA mine")

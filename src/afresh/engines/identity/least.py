@@ -18,14 +18,18 @@ class Least:
         self._key = key_of(secret)
         self.found = np.full(PARTS, NONE, np.uint64)
 
+    @property
+    def full(self) -> bool:
+        """Whether every part has a row."""
+        return int(self.found.max()) != NONE
+
     def add(self, joined: Words, room: Words, spare: Words) -> None:
         """Add rows, given the joined hashes of their cells; `room` and `spare` are written to."""
         room[:] = joined
         fold(room, spare, *self._key)
         room <<= np.uint64(_UP)
-        most = int(self.found.max())
-        if most != NONE:  # almost no row of a large table is left after this to be compared with those of its part
-            room = room[np.flatnonzero(room <= np.uint64(most << _DOWN | (2**_DOWN - 1)))]
+        if self.full:  # almost no row of a large table is left after this to be compared with those of its part
+            room = room[np.flatnonzero(room <= np.uint64(int(self.found.max()) << _DOWN | (2**_DOWN - 1)))]
         room >>= np.uint64(_DOWN)
         self.join(room)
 

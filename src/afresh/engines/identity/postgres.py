@@ -49,43 +49,38 @@ _TYPES = {"boolean": "boolean", "number": "float8", "time": "timestamp"}
 _WHOLE = ("smallint", "integer", "bigint")
 _TEXTS = ("text", "character varying")
 _TEST = (1.5, 6915791730698959700)  # a number and its hash
+_CANDIDATES = 64 * PARTS  # rows of different hashes among which the least of every part nearly always are
 _TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 
-def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run, key: str) -> Sums:
-    """Return the sums of a table: one statement, after a glance at some rows; more for very many columns."""
+def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run, rows: int, key: str) -> Sums:
+    """Return the sums of a table of so many rows: one statement, after a glance at some rows; more for many columns.
+
+    If most rows repeat others, another one completes the sketch.
+    """
     table = _columns(dialect, columns, run)
     _glance(table, run)
-    sums = Sums({column.name: column.sums for column in table})
+    sums, least = Sums({column.name: column.sums for column in table}), Least(key)
+    number, below = _number(key), min(2**BITS, 2**BITS * _CANDIDATES // rows)
+    of_rows = ["count(*)", _ROWS, f"array_agg({number}) FILTER (WHERE {number} < {below})"]
     pieces = [table[start : start + AT_ONCE] for start in range(0, len(table), AT_ONCE)]
     for piece in pieces:
         outputs = [output for column in piece for output in column.outputs]
         if len(pieces) == 1:
-            count, total, least, *found = _in_parts(piece, outputs, key, run)
+            count, total, numbers, *found = run([*_row_layers(piece), [*of_rows, *outputs]])
         else:
             found = list(run([*_layers(piece), outputs]))
         for column in piece:
             column.take(found)
     if len(pieces) > 1:
-        count, total, least = _in_parts(table, [], key, run)
-    sums.rows, sums.total, sums.least = int(count), int(total) % 2**64, least
+        count, total, numbers = run([*_row_layers(table, sums=False), of_rows])
+    least.join(np.array(numbers or [], np.uint64))
+    if below < 2**BITS and not least.full:
+        layers = [*_row_layers(table, sums=False), [f"{number} AS k"], ["min(k) AS k"]]
+        (numbers,) = run(layers, parts=(f"k & {PARTS - 1}", ["array_agg(k)"]))
+        least.join(np.array(numbers, np.uint64))
+    sums.rows, sums.total, sums.least = int(count), int(total) % 2**64, least.found.tolist()
     return sums
-
-
-def _in_parts(columns: Sequence[_Column], outputs: Sequence[str], key: str, run: Run) -> list[Any]:
-    """Return the number of rows, the sum of their hashes, the least number of every part, and the outputs.
-
-    Rows are aggregated by part, and the parts then by the same functions; a count is summed.
-    """
-    layers = _row_layers(columns, sums=bool(outputs))
-    number = f"({_fold('r', *key_of(key))} >> {FROM}) & {2**BITS - 1}"
-    inner = ["count(*) AS n", f"{_ROWS} AS t", "min(k) AS k", *(f"{one} AS o{i}" for i, one in enumerate(outputs))]
-    outer = ["sum(n)", "sum(t)", "array_agg(k)", *(f"{one.partition('(')[0]}(o{i})" for i, one in enumerate(outputs))]
-    steps = [*layers, [*layers[-1][:-1], "r", f"{number} AS k"], inner]
-    count, total, numbers, *found = run(steps, parts=(f"k & {PARTS - 1}", outer))
-    least = Least(key)
-    least.join(np.array(numbers, np.uint64))
-    return [count, total, least.found.tolist(), *found]
 
 
 def row_hashes(dialect: Dialect, columns: Mapping[str, str], run: Run) -> list[list[str]]:
@@ -265,6 +260,11 @@ def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[s
 
 def _fold(joined: str, low: int = THIRD, high: int = FOURTH) -> str:
     return f"((({joined} & {LOW}) # {low}) * (({joined} >> {HALF}) # {high}))"
+
+
+def _number(key: str) -> str:
+    """Return a row's number in a sketch by this key, from its joined hashes."""
+    return f"(({_fold('r', *key_of(key))} >> {FROM}) & {2**BITS - 1})"
 
 
 def _glance(columns: Sequence[_Column], run: Run) -> None:

@@ -114,7 +114,7 @@ class PostgresEngine(RemoteEngine):
         _close(self._held)
 
     def _sum_rows(self, key: str) -> Sums:
-        return sum_table(self.dialect, self._columns, self._run, key)
+        return sum_table(self.dialect, self._columns, self._run, self._rows, key)
 
     def _hashed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
         first, *others = self._row_hashes
