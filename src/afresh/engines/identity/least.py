@@ -21,7 +21,7 @@ class Least:
     @property
     def full(self) -> bool:
         """Whether every part has a row."""
-        return int(self.found.max()) != NONE
+        return bool(self.found.max() != NONE)
 
     def add(self, joined: Words, room: Words, spare: Words) -> None:
         """Add rows, given the joined hashes of their cells; `room` and `spare` are written to."""

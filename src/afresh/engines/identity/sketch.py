@@ -62,5 +62,5 @@ def in_common(one: str, other: str, enough: int = 1) -> bool:
     import numpy as np  # on demand: most of what opens a ledger compares nothing
 
     here, there = (np.frombuffer(bytes.fromhex(side), np.uint8) for side in (one, other))
-    both = np.count_nonzero((here == there) & (here > 0))
-    return both >= enough and both > min(np.count_nonzero(here > there), np.count_nonzero(here < there))
+    both, *only = (int(np.count_nonzero(each)) for each in ((here == there) & (here > 0), here > there, here < there))
+    return both >= enough and both > min(only)
