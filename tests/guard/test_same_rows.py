@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,7 +206,7 @@ def test_few_different_rows_are_known_again_by_their_names_only() -> None:
         assert guard.budget.spent == 0
 
 
-def test_labelled_rows_and_items_too(tmp_path: Path) -> None:
+def test_labelled_rows_and_items_too() -> None:
     rng = np.random.default_rng(9)
     features, labels = rng.normal(size=(N, 3)), rng.random(N) < 0.5
     with afresh.holdout(features, labels, questions=9):
@@ -222,22 +221,6 @@ def test_labelled_rows_and_items_too(tmp_path: Path) -> None:
         afresh.evaluation(items[1:], questions=9)
     others = [item | {"prompt": "sing"} for item in items[1:]]
     afresh.evaluation(others, questions=9).close()
-
-
-def test_a_remembered_table_has_its_sketch_too(tmp_path: Path) -> None:
-    """The second opening of a file hashes nothing, and another ledger in the first one's place has another key."""
-    ledger, path = tmp_path / "ledger.sqlite", tmp_path / "rows.parquet"
-    KNOWN.drop(index=7).to_parquet(path)
-    old = path.stat().st_mtime - 60
-    os.utime(path, (old, old))
-    afresh.open(path, questions=9, ledger=ledger).close()
-    for place in tmp_path.glob("ledger.sqlite*"):
-        if not place.name.endswith(".opened"):
-            place.unlink()
-    afresh.open(KNOWN, questions=9, ledger=ledger).close()
-    for _ in range(2):
-        with pytest.raises(SameRows, match="most of its different rows"):
-            afresh.open(path, questions=9, ledger=ledger)
 
 
 def test_a_sketch_is_shown_nowhere(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from afresh.engines.identity import Identity
 from afresh.errors import LedgerError
 from afresh.ledger import Ledger, Outside, open_ledger
 from afresh.ledger.known import plain
@@ -94,6 +95,10 @@ class TestFile:
             "INSERT INTO afresh_records SELECT guard, 2, record, hash FROM afresh_records",
             "INSERT OR REPLACE INTO afresh_records SELECT guard, 2, record, hash FROM afresh_records WHERE place = 1",
             "INSERT INTO afresh_records VALUES (9, 1, '', '')",
+            "UPDATE afresh_key SET secret = 'known'",
+            "DELETE FROM afresh_key",
+            "UPDATE afresh_sketches SET sketch = ''",
+            "DELETE FROM afresh_sketches",
         ],
     )
     def test_is_append_only_for_other_tools_too(self, path: Path, statement: str) -> None:
@@ -106,6 +111,30 @@ class TestFile:
                 other.execute(statement)
         assert ledger.entries(opened(ledger)) == [stored]
         ledger.close()
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            "UPDATE afresh_key SET secret = 'known'",
+            "DELETE FROM afresh_key",
+            "UPDATE afresh_sketches SET sketch = '00'",
+            "DELETE FROM afresh_sketches",
+        ],
+    )
+    def test_with_another_key_or_sketch_is_refused(self, path: Path, edit: str) -> None:
+        """Or similar rows would not be known again."""
+        rows = Identity(100, "some rows", (), "40" * 256)
+        with closing(open_ledger(path)) as ledger:
+            opened(ledger, rows)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            table = "key" if "key" in edit else "sketches"
+            for trigger in ("stays", "is_fixed"):
+                other.execute(f"DROP TRIGGER afresh_{table}_{trigger}")
+            other.execute(edit)
+        with closing(open_ledger(path)) as ledger:
+            for use in (ledger.find, lambda data: opened(ledger, data)):
+                with pytest.raises(LedgerError, match=r"damaged.*restore"):
+                    use(rows)
 
     def test_with_two_names_is_refused(self, path: Path) -> None:
         """SQLite would keep two write-ahead logs, and a budget could be spent twice."""
