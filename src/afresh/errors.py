@@ -100,7 +100,7 @@ class DataChanged(DataError):
 
 
 class SameRows(DataError):
-    """The ledger knows another dataset that shares columns with this one. Rows have one budget, even after edits."""
+    """The ledger knows another dataset that shares columns or rows with this one. Rows have one budget, even edited."""
 
     code = "same-rows"
     status = 409

@@ -42,9 +42,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry each time that all rows are hashed."""
     found, real = list[None](), SparkEngine._sum_rows
 
-    def counted(self: SparkEngine) -> Any:
+    def counted(self: SparkEngine, key: str) -> Any:
         found.append(None)
-        return real(self)
+        return real(self, key)
 
     monkeypatch.setattr(SparkEngine, "_sum_rows", counted)
     return found

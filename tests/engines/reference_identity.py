@@ -1,4 +1,4 @@
-"""The fingerprint and the columns' sums, in plain Python, as the docstring of `identity` defines it."""
+"""The fingerprint, the columns' sums and the sketch, in plain Python, as the docstring of `identity` defines it."""
 
 from __future__ import annotations
 
@@ -93,20 +93,25 @@ def hashed(value: Any, *, exact: bool = True) -> int | None:
     return found ^ jenkins_double(x) >> 1 if exact else found
 
 
-def fold(value: int) -> int:
+def fold(value: int, keys: tuple[int, int] = (0x1E3779B9, 0x52A7FA9D)) -> int:
     """The halves of a number multiply each other."""
     high, low = divmod(value, 2**31)
-    product = (low ^ 0x1E3779B9) * (high ^ 0x52A7FA9D)
+    product = (low ^ keys[0]) * (high ^ keys[1])
     assert -(2**63) <= product < 2**63  # or databases would fail
     return product
 
 
 def row_hash(row: Mapping[str, Any]) -> int:
     """The hash of a row."""
+    return fold(joined_row(row))
+
+
+def joined_row(row: Mapping[str, Any]) -> int:
+    """The hashes of a row's cells, joined."""
     hashes = [hashed(row[name]) for name in sorted(row, key=str.lower)]
     cells = [MISSING if found is None else found for found in hashes]
     groups = [_joined(cells[start : start + 24]) for start in range(0, len(cells), 24)]
-    return fold(groups[0]) if len(groups) == 1 else fold(_joined([fold(group) for group in groups]))
+    return groups[0] if len(groups) == 1 else _joined([fold(group) for group in groups])
 
 
 def _joined(words: Sequence[int]) -> int:
@@ -122,3 +127,20 @@ def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
     names = sorted(rows[0], key=str.lower)
     columns = [[name.lower(), sum(hashed(row[name], exact=False) or 0 for row in rows) % 2**64] for name in names]
     return "rows-3:" + hashlib.sha256(json.dumps(["rows-3", len(rows), total, columns]).encode()).hexdigest()
+
+
+def sketch(rows: Sequence[Mapping[str, Any]], secret: str) -> str:
+    """Of the different rows, by a secret."""
+    digest = hashlib.sha256(f"sketch:{secret}".encode()).digest()
+    keys = int.from_bytes(digest[:4], "big") // 2, int.from_bytes(digest[4:8], "big") // 2
+    least: dict[int, int] = {}
+    for row in rows:
+        size, part = divmod(fold(joined_row(row), keys) // 2**12 % 2**39, 256)
+        least[part] = min(size, least.get(part, size))
+    codes = []
+    for part in range(256):
+        size, shift = least.get(part, -1), 0
+        while size >= 16:
+            size, shift = size // 2, shift + 1
+        codes.append(232 - 8 * shift - size if part in least else 0)
+    return bytes(codes).hex()

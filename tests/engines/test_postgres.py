@@ -9,9 +9,11 @@ import sys
 import traceback
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import ibis
+import pandas as pd
 import polars as pl
 import psycopg
 import pytest
@@ -28,6 +30,7 @@ from afresh.queries.tree import Type
 from cli.program import afresh as program
 from engines import oracle, patterns
 from engines.conformance import Conformance
+from engines.resampled import check_attacks
 from queries import raw
 from queries.rewrites import Rewrites
 
@@ -50,6 +53,37 @@ def database(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
         connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
+
+
+def test_rows_dropped_added_or_repeated_have_no_budget_of_their_own(
+    database: psycopg.Connection[Any], postgres_url: str, tmp_path: Path
+) -> None:
+    database.execute("CREATE SCHEMA mine")
+
+    def stored(frame: pd.DataFrame) -> dict[str, Any]:
+        types = {"i": "integer", "f": "float8", "b": "boolean"}
+        columns = [f'"{name}" {types.get(kind.kind, "text")}' for name, kind in frame.dtypes.items()]
+        database.execute(b"DROP TABLE IF EXISTS mine.resampled")
+        database.execute(f"CREATE TABLE mine.resampled ({', '.join(columns)})".encode())
+        with database.cursor().copy("COPY mine.resampled FROM STDIN") as copy:
+            for row in frame.itertuples(index=False):
+                copy.write_row(row)
+        return {"data": postgres_url, "table": "mine.resampled"}
+
+    check_attacks(stored, tmp_path / "ledger.sqlite")
+
+
+@pytest.mark.parametrize("kinds", [1, 300, 30_000])
+def test_the_sketch_is_complete_however_many_rows_repeat(
+    database: psycopg.Connection[Any], postgres_url: str, kinds: int
+) -> None:
+    """In tables with more rows than are compared at once, as in memory."""
+    database.execute("CREATE SCHEMA mine")
+    database.execute(f"CREATE TABLE mine.kinds AS SELECT i % {kinds} AS a FROM generate_series(1, 30000) AS i".encode())
+    found = open_engine(postgres_url, "mine.kinds").identity("key").sketch
+    in_memory = open_engine(pl.DataFrame({"a": [i % kinds for i in range(30_000)]})).identity("key").sketch
+    assert found == in_memory
+    assert bytes.fromhex(found).count(0) >= 256 - kinds
 
 
 @pytest.fixture

@@ -6,11 +6,14 @@ import itertools
 import os
 import random
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import ibis
+import pandas as pd
 import pytest
 
 import afresh
@@ -23,6 +26,7 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns
 from engines.conformance import Conformance, check_generated, check_mistaken
+from engines.resampled import check_attacks
 from queries import raw
 from queries.rewrites import Rewrites
 from test_benchmarks import check
@@ -40,6 +44,15 @@ class TestSpark(Conformance):
     def engine(cls, nasty_frame: Any) -> Engine:
         """The session has a time zone with gaps and is in ANSI mode, Spark's default."""
         return open_engine(nasty_frame)
+
+
+def test_rows_dropped_added_or_repeated_have_no_budget_of_their_own(spark: Any, tmp_path: Path) -> None:
+    def stored(frame: pd.DataFrame) -> dict[str, Any]:
+        path = str(tmp_path / f"{uuid.uuid4()}.parquet")
+        frame.to_parquet(path)
+        return {"data": spark.read.parquet(path).repartition(3)}
+
+    check_attacks(stored, tmp_path / "ledger.sqlite")
 
 
 def test_whatever_the_session(spark: Any, nasty_frame: Any) -> None:

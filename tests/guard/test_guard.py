@@ -445,7 +445,7 @@ def test_intervals_on_any_scale_hold_what_they_held_on_the_unit_scale(low: float
 def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.DataFrame, tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "shared.sqlite")
     one = afresh.open(frame, questions=5, ledger=ledger)
-    two = afresh.open(frame.head(3000), questions=5, ledger=ledger)
+    two = afresh.open(frame.head(3000), questions=5, ledger=ledger, new_rows="to have two guards")
     one.close()
     one.close()
     with pytest.raises(GuardClosed, match="open the data again"):

@@ -23,12 +23,13 @@ import afresh
 from afresh.engines.embedded import csv_file, stamp
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import ColumnDigest, Identity
-from afresh.errors import DataChanged
+from afresh.errors import DataChanged, SameRows
+from afresh.ledger import open_ledger
 from afresh.ledger.memory import Memory
 
 KEEPS_TIMES = stamp._keeps_times
 ROWS = 500
-ONE = Identity(3, "rows-1:abc", (ColumnDigest("a", "x", None), ColumnDigest("b", None, "y")))
+ONE = Identity(3, "rows-1:abc", (ColumnDigest("a", "x", None), ColumnDigest("b", None, "y")), "0a")
 OTHER = Identity(4, "rows-1:def", ())
 
 
@@ -46,8 +47,8 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compute = EmbeddedEngine._identify
 
-    def identify(self: EmbeddedEngine) -> Identity:
-        identity = compute(self)
+    def identify(self: EmbeddedEngine, key: str) -> Identity:
+        identity = compute(self, key)
         found.append(identity.fingerprint)
         return identity
 
@@ -226,11 +227,28 @@ def test_frames_are_always_hashed(tmp_path: Path, hashed: list[str]) -> None:
 
 
 def test_a_forged_number_of_rows_is_not_believed(data: Path, tmp_path: Path, hashed: list[str]) -> None:
-    engine = EmbeddedEngine(data)
-    Memory(tmp_path / "ledger.sqlite").keep(engine.state() or "", Identity(ROWS + 1, "rows-1:abc", ()))
+    engine, ledger = EmbeddedEngine(data), open_ledger(tmp_path / "ledger.sqlite")
+    assert ledger.memory is not None
+    ledger.memory.keep(f"{ledger.key}:{engine.state()}", Identity(ROWS + 1, "rows-1:abc", ()))
+    assert ledger.memory.find(f"{ledger.key}:{engine.state()}") is not None
     engine.close()
+    ledger.close()
     _open(data, tmp_path)
     assert len(hashed) == 1
+
+
+def test_sketches_are_remembered_too_but_not_those_of_another_ledger(
+    data: Path, tmp_path: Path, hashed: list[str]
+) -> None:
+    """One that was put in the first one's place has another key."""
+    ledger = tmp_path / "ledger.sqlite"
+    _open(data, tmp_path)
+    ledger.unlink()
+    _open(_frame()[1:], tmp_path)
+    for _ in range(2):
+        with pytest.raises(SameRows, match="most of its different rows"):
+            afresh.open(data, 5, ledger=ledger)
+    assert len(hashed) == 3
 
 
 def test_several_are_remembered_up_to_a_limit(tmp_path: Path) -> None:

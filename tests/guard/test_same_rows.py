@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import afresh
 from afresh.errors import InvalidArgument, SameRows
+from engines.resampled import ATTACKS, KNOWN, REFUSED, check_attacks, drawn
 
 N = 4000
 
@@ -139,3 +141,97 @@ def test_a_published_name_does_not_tell_the_rows(frame: pd.DataFrame, tmp_path: 
             digests = [identity.fingerprint, *(each.unordered for each in identity.columns if each.unordered)]
             assert not any(digest.rpartition(":")[2] in text for digest in digests)
     assert names[0] != names[1]
+
+
+def _as_csv(frame: pd.DataFrame, folder: Path) -> Any:
+    frame.to_csv(folder / f"{len(list(folder.iterdir()))}.csv", index=False)
+    return max(folder.glob("*.csv"), key=lambda path: int(path.stem))
+
+
+def _as_parquet(frame: pd.DataFrame, folder: Path) -> Any:
+    frame.to_parquet(folder / f"{len(list(folder.iterdir()))}.parquet")
+    return max(folder.glob("*.parquet"), key=lambda path: int(path.stem))
+
+
+STORED: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "pandas": lambda frame, folder: frame,
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "csv": _as_csv,
+    "parquet": _as_parquet,
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_rows_dropped_added_or_repeated_have_no_budget_of_their_own(tmp_path: Path, stored: str) -> None:
+    """In Postgres and Spark: tests/engines."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    check_attacks(lambda frame: {"data": STORED[stored](frame, folder)}, tmp_path / "ledger.sqlite")
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_whichever_is_opened_first(attack: str) -> None:
+    with afresh.open(ATTACKS[attack](), questions=9, allow_wide=True):
+        pass
+    with pytest.raises(SameRows, match="most of its different rows"):
+        afresh.open(KNOWN, questions=9)
+
+
+@pytest.mark.parametrize(("shared", "refused"), [(0.0, False), (0.2, False), (2 / 3, True), (0.9, True)])
+def test_most_is_more_than_half(shared: float, refused: bool) -> None:
+    """Of 256 parts about 28 agree and 114 favour either table at a fifth, 128 and 64 at two thirds: below 1e-7."""
+    with afresh.open(KNOWN, questions=9):
+        pass
+    kept = round(len(KNOWN) * shared)
+    other = pd.concat([KNOWN.head(kept), drawn(6, len(KNOWN) - kept)], ignore_index=True)
+    if refused:
+        with pytest.raises(SameRows, match=REFUSED):
+            afresh.open(other, questions=9)
+    else:
+        afresh.open(other, questions=9).close()
+
+
+def test_few_different_rows_are_known_again_by_their_names_only() -> None:
+    """A new sample of two booleans cannot be told from an edited one: who opens it says which it is."""
+    rng = np.random.default_rng(8)
+    one, other = (pd.DataFrame(rng.random((N, 2)) < 0.4, columns=["treated", "sold"]) for _ in range(2))
+    with afresh.open(one, questions=9):
+        pass
+    for same in (other, one.drop(index=3), pd.concat([one, one])):
+        with pytest.raises(SameRows, match=r"most of its different rows .*a new sample.*new_rows="):
+            afresh.open(same, questions=9)
+    with afresh.open(other, questions=9, new_rows="of another week") as guard:
+        assert guard.budget.spent == 0
+    with afresh.open(other.rename(columns={"sold": "smokes"}).drop(index=3), questions=9) as guard:
+        assert guard.budget.spent == 0
+
+
+def test_labelled_rows_and_items_too() -> None:
+    rng = np.random.default_rng(9)
+    features, labels = rng.normal(size=(N, 3)), rng.random(N) < 0.5
+    with afresh.holdout(features, labels, questions=9):
+        pass
+    with pytest.raises(SameRows, match="most of its different rows"):
+        afresh.holdout(features[1:], labels[1:], questions=9)
+    afresh.holdout(rng.normal(size=(N, 3)), rng.random(N) < 0.5, questions=9).close()
+    items = [{"id": f"item-{i}", "prompt": f"say {rng.random()}"} for i in range(N)]
+    with afresh.evaluation(items, questions=9):
+        pass
+    with pytest.raises(SameRows, match="most of its different rows"):
+        afresh.evaluation(items[1:], questions=9)
+    others = [item | {"prompt": "sing"} for item in items[1:]]
+    afresh.evaluation(others, questions=9).close()
+
+
+def test_a_sketch_is_shown_nowhere(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with afresh.open(KNOWN, questions=9, ledger=ledger) as guard:
+        guard.ask("sick")
+        identity = guard.desk.engine.identity(guard.desk.ledger.key)
+        shown = json.dumps(guard.receipt()) + repr(guard) + str(guard.transcript) + repr(guard.desk.terms)
+        secrets = [identity.sketch, identity.sketch[:16], guard.desk.ledger.key]
+    assert len(identity.sketch) == 512
+    assert not any(secret in shown for secret in secrets)
+    with pytest.raises(SameRows) as refusal:
+        afresh.open(KNOWN.drop(index=7), questions=9, ledger=ledger)
+    assert not any(secret in str(refusal.value) for secret in secrets)

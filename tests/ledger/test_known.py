@@ -33,10 +33,10 @@ def _made(rng: np.random.Generator) -> pd.DataFrame:
 FRAME = _made(RNG)
 
 
-def _identity(data: object) -> Identity:
+def _identity(data: object, key: str = "") -> Identity:
     engine = EmbeddedEngine(data)
     try:
-        return engine.identity()
+        return engine.identity(key)
     finally:
         engine.close()
 
@@ -99,7 +99,7 @@ def test_what_is_stored_tells_nothing_without_the_seed() -> None:
     plain = [identity.fingerprint, *(d for one in identity.columns for d in (one.unordered, one.ordered) if d)]
     assert not any(digest.partition(":")[2] in stored if ":" in digest else digest in stored for digest in plain)
     assert not any(one.name in json.dumps(KNOWN.stored) for one in identity.columns)
-    assert match(KNOWN, "another", identity) is None
+    assert match(KNOWN, "another", _identity(FRAME, "another")) is None
     assert keyed("another", identity) != KNOWN
 
 
@@ -123,14 +123,14 @@ def test_rows_that_an_earlier_version_may_have_known_by_another_rule(
         return today(seed, f"earlier {role}", digest)
 
     with monkeypatch.context() as then:
-        then.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given, dealing=1))
+        then.setattr("afresh.ledger.ledger.Opened", lambda **given: Opened(**given | {"sketch": None}, dealing=1))
         then.setattr(known, "_keyed", otherwise)
         with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
             guard.ask("sick")
             assert verify(guard.receipt()).passed
     with pytest.raises(SameRows, match=r"1,000 rows, as many as this one, that an earlier afresh .*new_rows=.*charged"):
         afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True)
-    with afresh.open(FRAME.head(999), 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
+    with afresh.open(_made(RNG).head(999), 100, method="stabilized", ledger=ledger, allow_wide=True) as guard:
         guard.ask("sick")
     words = "drawn in March"
     with afresh.open(FRAME, 100, method="stabilized", ledger=ledger, allow_wide=True, new_rows=words) as guard:

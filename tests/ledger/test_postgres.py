@@ -89,18 +89,26 @@ class TestTables:
             assert ask(ledger, "price > 5 AND unit = '€'").number == 1
             assert ledger.entries(opened(ledger))[0].text == "price > 5 AND unit = '€'"
 
-    def test_without_checkpoints_get_a_table_for_them_and_keep_their_chains(self, ledger: Ledger, address: str) -> None:
-        """Layout 1."""
-        before = ask(ledger)
+    @pytest.mark.parametrize("layout", [1, 2])
+    def test_of_an_earlier_layout_get_theirs_and_keep_their_chains(
+        self, ledger: Ledger, address: str, monkeypatch: pytest.MonkeyPatch, layout: int
+    ) -> None:
+        """Layout 1 had no checkpoints, and both no sketches."""
+        with monkeypatch.context() as then:
+            then.setattr("afresh.ledger.ledger.seal_sketch", lambda *_: None)
+            before = ask(ledger)
         with other(address) as connection:
-            connection.execute("DROP TABLE afresh_checkpoints; UPDATE afresh_layout SET version = 1")
+            if layout == 1:
+                connection.execute("DROP TABLE afresh_checkpoints")
+            connection.execute("DROP TABLE afresh_key, afresh_sketches")
+            connection.execute("UPDATE afresh_layout SET version = %s", (layout,))
         with closing(open_ledger(address)) as again, closing(open_ledger(address)) as another:
             assert [each.digest for each in another.entries(opened(another))] == [before.digest]
             assert ask(again, "b").number == 2
         with other(address) as connection:
-            assert connection.execute("SELECT version FROM afresh_layout").fetchone() == (2,)
+            assert connection.execute("SELECT version FROM afresh_layout").fetchone() == (3,)
 
-    @pytest.mark.parametrize("version", [0, 3])
+    @pytest.mark.parametrize("version", [0, 4])
     def test_of_another_layout_are_not_touched(self, ledger: Ledger, address: str, version: int) -> None:
         with other(address) as connection:
             connection.execute("UPDATE afresh_layout SET version = %s", (version,))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from afresh.engines.identity import Identity
 from afresh.errors import LedgerError
 from afresh.ledger import Ledger, Outside, open_ledger
 from afresh.ledger.known import plain
@@ -76,7 +77,7 @@ class TestFile:
             "journal_mode": "wal",
             "synchronous": 2,
             "foreign_keys": 1,
-            "user_version": 2,
+            "user_version": 3,
             "busy_timeout": 30000,
         }
 
@@ -94,6 +95,10 @@ class TestFile:
             "INSERT INTO afresh_records SELECT guard, 2, record, hash FROM afresh_records",
             "INSERT OR REPLACE INTO afresh_records SELECT guard, 2, record, hash FROM afresh_records WHERE place = 1",
             "INSERT INTO afresh_records VALUES (9, 1, '', '')",
+            "UPDATE afresh_key SET secret = 'known'",
+            "DELETE FROM afresh_key",
+            "UPDATE afresh_sketches SET sketch = ''",
+            "DELETE FROM afresh_sketches",
         ],
     )
     def test_is_append_only_for_other_tools_too(self, path: Path, statement: str) -> None:
@@ -106,6 +111,30 @@ class TestFile:
                 other.execute(statement)
         assert ledger.entries(opened(ledger)) == [stored]
         ledger.close()
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            "UPDATE afresh_key SET secret = 'known'",
+            "DELETE FROM afresh_key",
+            "UPDATE afresh_sketches SET sketch = '00'",
+            "DELETE FROM afresh_sketches",
+        ],
+    )
+    def test_with_another_key_or_sketch_is_refused(self, path: Path, edit: str) -> None:
+        """Or similar rows would not be known again."""
+        rows = Identity(100, "some rows", (), "40" * 256)
+        with closing(open_ledger(path)) as ledger:
+            opened(ledger, rows)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            table = "key" if "key" in edit else "sketches"
+            for trigger in ("stays", "is_fixed"):
+                other.execute(f"DROP TRIGGER afresh_{table}_{trigger}")
+            other.execute(edit)
+        with closing(open_ledger(path)) as ledger:
+            for use in (ledger.find, lambda data: opened(ledger, data)):
+                with pytest.raises(LedgerError, match=r"damaged.*restore"):
+                    use(rows)
 
     def test_with_two_names_is_refused(self, path: Path) -> None:
         """SQLite would keep two write-ahead logs, and a budget could be spent twice."""
@@ -129,21 +158,26 @@ class TestFile:
         linked.close()
         ledger.close()
 
-    def test_without_checkpoints_gets_a_table_for_them_and_keeps_its_chains(self, path: Path) -> None:
-        """Layout 1."""
-        with closing(open_ledger(path)) as ledger:
+    @pytest.mark.parametrize("layout", [1, 2])
+    def test_of_an_earlier_layout_gets_its_tables_and_keeps_its_chains(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, layout: int
+    ) -> None:
+        """Layout 1 had no checkpoints, and both no sketches."""
+        with monkeypatch.context() as then, closing(open_ledger(path)) as ledger:
+            then.setattr("afresh.ledger.ledger.seal_sketch", lambda *_: None)
             before = ask(ledger)
         with closing(sqlite3.connect(path)) as other:
-            other.execute("DROP TABLE afresh_checkpoints")
-            other.execute("PRAGMA user_version = 1")
+            for table in ("key", "sketches", *(["checkpoints"] if layout == 1 else [])):
+                other.execute(f"DROP TABLE afresh_{table}")
+            other.execute(f"PRAGMA user_version = {layout}")
         with closing(open_ledger(path)) as ledger, closing(open_ledger(path)) as another:
             assert [each.digest for each in another.entries(opened(another))] == [before.digest]
             assert ask(ledger, "b").number == 2
             opened(ledger, plain("other rows", 7))  # which looks for damage
         with closing(sqlite3.connect(path)) as other:
-            assert other.execute("PRAGMA user_version").fetchone() == (2,)
+            assert other.execute("PRAGMA user_version").fetchone() == (3,)
 
-    @pytest.mark.parametrize("version", [0, 3])
+    @pytest.mark.parametrize("version", [0, 4])
     def test_is_not_rewritten_when_it_has_another_layout(self, path: Path, version: int) -> None:
         open_ledger(path).close()
         with closing(sqlite3.connect(path)) as other:

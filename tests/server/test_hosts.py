@@ -30,11 +30,13 @@ table = "fast"
 questions = 60
 rounds = 6
 allow_wide = true
+new_rows = "another sample of the same thousand numbers"
 [datasets.fast]
 data = "{ledger}"
 table = "other"
 questions = 100
 allow_wide = true
+new_rows = "a third sample of them"
 """
 
 

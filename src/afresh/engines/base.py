@@ -26,8 +26,11 @@ class Engine(Protocol):
         """Column names and their types; None marks a column no question can use."""
         ...
 
-    def identity(self) -> Identity:
-        """The identity of the rows by their content, in any order and encoding, on any engine; for the ledger only."""
+    def identity(self, key: str = "") -> Identity:
+        """The identity of the rows by their content, in any order and encoding, on any engine; for the ledger only.
+
+        Its sketch depends on the key, the ledger's secret.
+        """
         ...
 
     def state(self) -> str | None:

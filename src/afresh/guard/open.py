@@ -100,9 +100,10 @@ def open(  # the name a newcomer expects: afresh.open
         must_exist: Refuse a dataset that was never opened before, instead of making a plan for it.
         allow_wide: Accept a plan whose intervals would be wider than ±0.25, and questions about numbers in a plan with
             so much noise that their intervals follow the bounds, however small the standard deviation.
-        new_rows: Why rows that share a distinctive column with a dataset in this ledger are different rows. Without
-            this text they are refused, because they look like an edited copy of the same rows: a column renamed, added,
-            dropped or cast, or a few cells changed. The text is recorded and shown in receipts.
+        new_rows: Why a dataset that shares a distinctive column, or most of its different rows, with one in this ledger
+            has different rows. Without this text it is refused, because it looks like an edited copy: a column renamed,
+            added, dropped or cast, a few cells changed, rows dropped, added or repeated. The text is recorded and shown
+            in receipts.
         simulation_seed: Make the noise predictable. Answers then guarantee nothing and say so, and no ledger is kept.
         made_up: Confirm that these rows, in memory, were made up for a simulation.
 
@@ -337,14 +338,15 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
     """Return the identity of an engine's rows: remembered by the ledger if their state is the same, else computed."""
     state = None if book.memory is None else engine.state()
     if book.memory is None or state is None:
-        return engine.identity()
+        return engine.identity(book.key)
     if engine.learnt is not None:
         book.memory.note(*engine.learnt)
-    if (known := book.memory.find(state)) is not None and known.rows == engine.rows:
+    remembered = f"{book.key}:{state}"  # another ledger may have been put in its place, which has other sketches
+    if (known := book.memory.find(remembered)) is not None and known.rows == engine.rows:
         return known
-    found = engine.identity()
+    found = engine.identity(book.key)
     if engine.state() == state:
-        book.memory.keep(state, found)
+        book.memory.keep(remembered, found)
     return found
 
 

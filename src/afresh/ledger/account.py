@@ -129,6 +129,8 @@ class Account:
                 list(record.columns)
                 bytes.fromhex(record.names)
                 check_count("dealing", record.dealing)
+                if record.sketch is not None:
+                    check_text("sketch", record.sketch)
                 self.opened = record
             case Planned():
                 self.check_replan()

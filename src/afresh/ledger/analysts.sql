@@ -277,8 +277,9 @@ DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'afresh_analysts') THEN CREATE ROLE afresh_analysts NOLOGIN; END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO afresh_analysts', current_schema());
 END $$;
-REVOKE ALL ON afresh_layout, afresh_guards, afresh_records, afresh_checkpoints FROM PUBLIC, afresh_analysts;
-GRANT SELECT ON afresh_layout, afresh_guards, afresh_records, afresh_checkpoints TO afresh_analysts;
+REVOKE ALL ON afresh_layout, afresh_guards, afresh_records, afresh_checkpoints, afresh_key, afresh_sketches
+    FROM PUBLIC, afresh_analysts;
+GRANT SELECT ON afresh_layout, afresh_guards, afresh_records, afresh_checkpoints, afresh_key, afresh_sketches TO afresh_analysts;
 REVOKE ALL ON FUNCTION afresh_lock, afresh_append, afresh_check FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION afresh_lock, afresh_append TO afresh_analysts;
 COMMIT;

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, SameRows
 from afresh.ledger.journal import Chain, Transaction
-from afresh.ledger.known import KeyedIdentity, Match, match, unveil
+from afresh.ledger.known import KeyedIdentity, Match, is_same, match, seal_sketch, unveil
 from afresh.ledger.records import DEALING, START, Opened, decode, seal
 
 
-def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
+def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, Iterator[tuple[Opened, Match]]]:
     """Return the chain of these rows, or else the first records of chains that may have the same rows.
 
-    Such a chain shares columns with them, or has as many rows and was begun by a version whose hashes may differ.
     It reads the records themselves: anything else in the storage could be damaged without the records showing it.
     """
-    alike = []
+    others = []
+    key, sketches = transaction.key(), transaction.sketches()
     for chain in transaction.chains():
         opened = opened_by(transaction, chain)
-        found = match(_identity(opened, chain), chain.seed, identity)
-        if found is not None and found.same:
-            return chain, []
+        sketch = "" if opened.sketch is None else sketches.get(chain.id, "")
+        if opened.sketch not in (None, seal_sketch(chain.seed, key, sketch)):
+            raise _damaged(chain)
+        known = _identity(opened, chain, sketch)
+        if is_same(known, chain.seed, identity):
+            return chain, iter(())
+        others.append((chain.seed, opened, known))
+    transaction.check()  # rows whose chain is only hidden must not be reported as never seen
+    return None, _alike(others, identity)
+
+
+def _alike(others: Sequence[tuple[str, Opened, KeyedIdentity]], identity: Identity) -> Iterator[tuple[Opened, Match]]:
+    """Give the first records of chains that may have the same rows, as they are compared, which takes longest.
+
+    Such a chain shares columns or most different rows with them, or has as many rows and was begun by a version whose
+    hashes may differ.
+    """
+    for seed, opened, known in others:
+        found = match(known, seed, identity)
         if found is None and opened.dealing < DEALING and opened.rows == identity.rows and not opened.simulated:
             found = Match(same=False)  # rows may have been recognized by another rule then
         if found is not None:
-            alike.append((opened, found))
-    transaction.check()  # rows whose chain is only hidden must not be reported as never seen
-    return None, alike
+            yield opened, found
 
 
 def opened_by(transaction: Transaction, chain: Chain) -> Opened:
@@ -45,7 +60,7 @@ def opened_by(transaction: Transaction, chain: Chain) -> Opened:
     return opened
 
 
-def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
+def _identity(opened: Opened, chain: Chain, sketch: str) -> KeyedIdentity:
     """Return what a chain says about its rows."""
     try:
         names = unveil(chain.seed, opened.names) or ("",) * len(opened.columns)
@@ -55,7 +70,7 @@ def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
         ]
     except (TypeError, KeyError, ValueError):
         raise _damaged(chain) from None
-    return KeyedIdentity(opened.rows, opened.data, tuple(columns))
+    return KeyedIdentity(opened.rows, opened.data, tuple(columns), sketch)
 
 
 def _damaged(chain: Chain) -> BrokenChain:
@@ -71,16 +86,19 @@ def same_rows(opened: Opened, found: Match) -> SameRows:
         'If these are different rows, say why: new_rows="drawn in March, none was there before". The text is recorded '
         "and shown in receipts. Nothing was charged."
     )
-    if not found.columns:
+    if not found.columns and not found.rows:
         return SameRows(
             f"this ledger has a dataset of {opened.rows:,} rows, as many as this one, that an earlier afresh opened on "
             f"{opened.at:%Y-%m-%d %H:%M} UTC and recognizes in another way: whether these are the same rows cannot be "
             f"told, and rows have one budget. Its receipts stay valid; to go on with it, use that afresh. {different}"
         )
-    what = "column" if len(found.columns) == 1 else "columns"
+    shared = "most of its different rows"
+    edited = "some dropped, added or repeated (so does a new sample of few kinds of rows)"
+    if found.columns:
+        shared, edited = f"the column{'s' if len(found.columns) > 1 else ''} {found.words}", "edited"
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(
-        f"this dataset shares the {what} {found.words} with one of {opened.rows:,} rows that was opened{who} on "
-        f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, edited. Rows have one budget; "
-        f"to go on with it, open that dataset as it was. {different}"
+        f"this dataset shares {shared} with one of {opened.rows:,} rows that was opened{who} on "
+        f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, {edited}. Rows have one "
+        f"budget; to go on with it, open that dataset as it was. {different}"
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -72,7 +73,15 @@ class Transaction(Protocol):
         """
         ...
 
-    def create(self, seed: str) -> Chain:
+    def key(self) -> str:
+        """The ledger's secret, drawn at random when it was made, by which it sketches rows."""
+        ...
+
+    def sketches(self) -> Mapping[int, str]:
+        """The sketch that each chain was created with, by id; chains of earlier versions have none."""
+        ...
+
+    def create(self, seed: str, sketch: str) -> Chain:
         """Create a new, empty chain. Call `alone` first."""
         ...
 
@@ -115,7 +124,9 @@ class MemoryJournal:
 
     _process: int = field(default_factory=os.getpid)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _key: str = field(default_factory=lambda: secrets.token_hex(32))
     _seeds: list[str] = field(default_factory=list)
+    _sketches: dict[int, str] = field(default_factory=dict)
     _records: list[list[Sealed]] = field(default_factory=list)
     _closed: bool = False
 
@@ -162,10 +173,19 @@ class MemoryJournal:
     def check(self) -> None:
         """See `Transaction`."""
 
-    def create(self, seed: str) -> Chain:
+    def key(self) -> str:
+        """See `Transaction`."""
+        return self._key
+
+    def sketches(self) -> dict[int, str]:
+        """See `Transaction`."""
+        return self._sketches
+
+    def create(self, seed: str, sketch: str) -> Chain:
         """See `Transaction`."""
         self._seeds.append(seed)
         self._records.append([])
+        self._sketches[len(self._seeds)] = sketch
         return Chain(len(self._seeds), seed, 0, "")
 
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 
 from afresh.errors import LedgerError
 
-VERSION = 2
-_BEFORE_CHECKPOINTS = 1
+VERSION = 3
 APPLICATION = 0x61667268  # "afrh", in the file's header: distinguishes a ledger from any other SQLite file
 
 _CHECKPOINTS = """CREATE TABLE afresh_checkpoints (
@@ -16,6 +16,21 @@ _CHECKPOINTS = """CREATE TABLE afresh_checkpoints (
         head TEXT NOT NULL,
         hash TEXT NOT NULL
     )"""
+# The code never attempts any of this; the triggers are for people who open the file with other tools.
+_REFUSED = "CREATE TRIGGER {} BEFORE {} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+_SKETCHES = [
+    "CREATE TABLE afresh_key (secret TEXT NOT NULL)",
+    """CREATE TABLE afresh_sketches (
+        guard INTEGER PRIMARY KEY REFERENCES afresh_guards (id),
+        sketch TEXT NOT NULL
+    )""",
+    *(
+        _REFUSED.format(f"afresh_{table}_{name}", f"{event} ON afresh_{table}")
+        for table in ("key", "sketches")
+        for name, event in {"stays": "DELETE", "is_fixed": "UPDATE"}.items()
+    ),
+]
+_ADDED = {2: [_CHECKPOINTS], 3: _SKETCHES}  # the tables of layouts after the first
 _TABLES = [
     """CREATE TABLE afresh_guards (
         id INTEGER PRIMARY KEY,
@@ -31,10 +46,10 @@ _TABLES = [
         PRIMARY KEY (guard, place)
     ) WITHOUT ROWID""",
     _CHECKPOINTS,
+    *_SKETCHES,
 ]
-# The code never attempts any of this; the triggers are for people who open the file with other tools.
 _APPEND_ONLY = [
-    f"CREATE TRIGGER {name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+    _REFUSED.format(name, event)
     for name, event in {
         "afresh_guards_stay": "DELETE ON afresh_guards",
         "afresh_guards_are_fixed": "UPDATE OF id, seed ON afresh_guards",
@@ -55,7 +70,7 @@ def check(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerError(
             f"{where} is an SQLite database but not a ledger, and was left unchanged; choose another path"
         )
-    if found not in (_BEFORE_CHECKPOINTS, VERSION):
+    if not 1 <= found <= VERSION:
         raise LedgerError(
             f"the ledger {where} has layout {found}, but this afresh knows layout {VERSION}; use the afresh that "
             "wrote it"
@@ -64,15 +79,18 @@ def check(connection: sqlite3.Connection, where: str) -> None:
 
 def upgrade(connection: sqlite3.Connection) -> None:
     """Add what an earlier layout lacks; the chains stay as they are. For a transaction that writes."""
-    if is_old(connection):  # no other process was faster
-        connection.execute(_CHECKPOINTS)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    for version in range(found + 1, VERSION + 1):  # none if another process was faster
+        for statement in _ADDED[version]:
+            connection.execute(statement)
+    if found < VERSION:
+        _finish(connection)
 
 
 def is_old(connection: sqlite3.Connection) -> bool:
     """Return whether a ledger has an earlier layout."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(found == _BEFORE_CHECKPOINTS)
+    return bool(found < VERSION)
 
 
 def check_health(connection: sqlite3.Connection) -> None:
@@ -81,10 +99,12 @@ def check_health(connection: sqlite3.Connection) -> None:
     (checked,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     orphans = connection.execute("PRAGMA foreign_key_check").fetchone()
     (count, last) = connection.execute("SELECT count(*), coalesce(max(id), 0) FROM afresh_guards").fetchone()
+    (keys,) = connection.execute("SELECT count(*) FROM afresh_key").fetchone()
     if (
         checked != "ok"
         or orphans is not None
         or count != last
+        or keys != 1
         or sorted(sql for (sql,) in found) != sorted(_STATEMENTS)
     ):
         raise LedgerError(
@@ -98,4 +118,10 @@ def create(connection: sqlite3.Connection) -> None:
     for statement in _STATEMENTS:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    _finish(connection)
+
+
+def _finish(connection: sqlite3.Connection) -> None:
+    """Draw the ledger's secret, and say that the tables are those of this version."""
+    connection.execute("INSERT INTO afresh_key VALUES (?)", (secrets.token_hex(32),))
     connection.execute(f"PRAGMA user_version = {VERSION}")

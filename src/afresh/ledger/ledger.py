@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from afresh.engines.identity import Identity
@@ -32,7 +33,7 @@ from afresh.ledger.base import (
 from afresh.ledger.books import Books, sealed
 from afresh.ledger.finding import opened_by, same_rows, search
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.known import keyed, veil
+from afresh.ledger.known import keyed, seal_sketch, veil
 from afresh.ledger.memory import Memory
 from afresh.ledger.records import START, Answered, Charged, Closed, Divided, Opened, Record, Released, Stated
 from afresh.ledger.reserving import Entries, Reserving, Wish
@@ -65,6 +66,12 @@ class Ledger:
         self.path = path
         """The file it is in; None in memory or on a server. What belongs to its data may be kept next to it."""
 
+    @cached_property
+    def key(self) -> str:
+        """The secret by which an engine sketches rows for this ledger: `identity` of its data is by this key."""
+        with self._journal.transaction(write=False) as transaction:
+            return transaction.key()
+
     def find(self, identity: Identity) -> Terms | None:
         """Return the terms of the guard of these rows, if they ever had one. The whole chain is verified.
 
@@ -85,8 +92,9 @@ class Ledger:
     ) -> Terms:
         """Return the guard of these rows, made if there is none; `limits` become its plan unless one is fixed.
 
-        Compare the plans: a fixed plan stands, whatever is passed. Rows that share a telling column with those of
-        another guard are refused with `SameRows`, unless `new_rows` explains why they are not the same.
+        Compare the plans: a fixed plan stands, whatever is passed. A table that shares a telling column, or most of its
+        different rows, with that of another guard is refused with `SameRows`, unless `new_rows` explains why its rows
+        are not the same.
         """
         check_text("analyst", analyst)
         check_text("fingerprint", identity.fingerprint)
@@ -97,8 +105,8 @@ class Ledger:
             transaction.alone()
             chain, alike = search(transaction, identity)
             if chain is None:
-                if alike and new_rows is None:
-                    raise same_rows(*alike[0])
+                if new_rows is None and (like := next(alike, None)) is not None:
+                    raise same_rows(*like)
                 self._create(transaction, identity, limits, new_rows, simulated, analyst)
             else:
                 locked = transaction.chain(chain.id)
@@ -131,8 +139,10 @@ class Ledger:
             simulated=simulated,
             rows=identity.rows,
             seed_digest=hashlib.sha256(seed.encode()).hexdigest(),
+            sketch=seal_sketch(seed, transaction.key(), identity.sketch),
         )
-        transaction.append(transaction.create(seed), sealed(START, [opened, planned(now, analyst, limits)]))
+        chain = transaction.create(seed, identity.sketch)
+        transaction.append(chain, sealed(START, [opened, planned(now, analyst, limits)]))
 
     def _terms(self, transaction: Transaction, chain: Chain) -> Terms:
         _, account = self._books.verify(transaction, chain)

@@ -43,7 +43,10 @@ class Memory:
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             entry = self._entries()[key]
             found = Identity(
-                entry["rows"], entry["fingerprint"], tuple(ColumnDigest(**column) for column in entry["columns"])
+                entry["rows"],
+                entry["fingerprint"],
+                tuple(ColumnDigest(**column) for column in entry["columns"]),
+                entry["sketch"],
             )
             return found if entry == _entry(key, found) else None
         return None

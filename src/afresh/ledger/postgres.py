@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
-from afresh.errors import InvalidArgument, LedgerError, MissingExtra
+from afresh.errors import BrokenChain, InvalidArgument, LedgerError, MissingExtra
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
 from afresh.ledger.journal import Chain, Checkpoint, Sealed, Transaction
 
@@ -16,8 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-_BEFORE_CHECKPOINTS = 1
-LAYOUT = 2  # the same numbers as in SQLite, so one number means one layout
+LAYOUT = 3  # the same numbers as in SQLite, so one number means one layout
 _LARGEST = 2**63 - 1
 _REFUSED = "AF001"  # the error code with which the functions of `analysts.sql` refuse
 _CREATING = 0x61667268  # the advisory lock for creating tables or guards
@@ -30,6 +30,17 @@ CREATE TABLE afresh_checkpoints (
     hash text NOT NULL
 );
 """
+_SKETCHES = """
+CREATE TABLE afresh_key (secret text NOT NULL);
+CREATE TABLE afresh_sketches (
+    guard bigint PRIMARY KEY REFERENCES afresh_guards (id),
+    sketch text NOT NULL
+);
+CREATE TRIGGER afresh_key_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_key EXECUTE FUNCTION afresh_refuse();
+CREATE TRIGGER afresh_sketches_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_sketches
+    EXECUTE FUNCTION afresh_refuse();
+"""
+_ADDED = {2: _CHECKPOINTS, 3: _SKETCHES}  # the tables of layouts after the first
 _TABLES = f"""
 CREATE TABLE afresh_layout (version integer NOT NULL);
 INSERT INTO afresh_layout VALUES ({LAYOUT});
@@ -55,6 +66,7 @@ CREATE TRIGGER afresh_guards_stay BEFORE DELETE OR TRUNCATE ON afresh_guards EXE
 CREATE TRIGGER afresh_guards_are_fixed BEFORE UPDATE ON afresh_guards FOR EACH ROW
     WHEN (NEW.length <= OLD.length OR NEW.id <> OLD.id OR NEW.seed <> OLD.seed)
     EXECUTE FUNCTION afresh_refuse();
+{_SKETCHES}
 """
 _REMEDIES: list[tuple[type[psycopg.Error], str]] = [
     (errors.LockNotAvailable, "another process has kept the guard locked for {seconds:g} s; end that one or try again"),
@@ -143,9 +155,20 @@ class _Statements:
                 "have a guard; restore it from a copy. A new ledger would forget what was spent"
             )
 
-    def create(self, seed: str) -> Chain:
+    def key(self) -> str:
+        row = self._execute("SELECT secret FROM afresh_key").fetchone()
+        if row is None:
+            raise BrokenChain("the ledger is damaged: its key is missing; restore it from a copy")
+        return str(row[0])
+
+    def sketches(self) -> dict[int, str]:
+        return dict(self._execute("SELECT guard, sketch FROM afresh_sketches").fetchall())
+
+    def create(self, seed: str, sketch: str) -> Chain:
         row = self._execute(
-            "INSERT INTO afresh_guards (seed, length, head) VALUES (%s, 0, '') RETURNING id", (seed,)
+            "WITH made AS (INSERT INTO afresh_guards (seed, length, head) VALUES (%s, 0, '') RETURNING id) "
+            "INSERT INTO afresh_sketches SELECT id, %s FROM made RETURNING guard",
+            (seed, sketch),
         ).fetchone()
         assert row is not None
         return Chain(row[0], seed, 0, "")
@@ -266,11 +289,14 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         if self._layout(connection) != LAYOUT:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
-                match self._layout(connection):  # unless another process was faster
-                    case None:
-                        connection.execute(_TABLES)
-                    case found if found == _BEFORE_CHECKPOINTS:  # the chains stay as they are
-                        connection.execute(f"{_CHECKPOINTS} UPDATE afresh_layout SET version = {LAYOUT}")
+                found = self._layout(connection)
+                if found is None:
+                    connection.execute(_TABLES)
+                for version in range(found or LAYOUT, LAYOUT):  # the chains stay as they are
+                    connection.execute(_ADDED[version + 1])
+                if found != LAYOUT:  # no other process was faster
+                    connection.execute("INSERT INTO afresh_key VALUES (%s)", (secrets.token_hex(32),))
+                    connection.execute("UPDATE afresh_layout SET version = %s", (LAYOUT,))
         row = connection.execute(
             "SELECT NOT has_table_privilege('afresh_records', 'INSERT') AND coalesce(has_function_privilege("
             "to_regprocedure('afresh_append(bigint, bigint, text[], text[])'), 'EXECUTE'), false)"
@@ -284,7 +310,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             return None
         row = connection.execute("SELECT version FROM afresh_layout").fetchone()
         found = int(row[0]) if row else 0
-        if found not in (_BEFORE_CHECKPOINTS, LAYOUT):
+        if not 1 <= found <= LAYOUT:
             raise LedgerError(
                 f"the ledger {self.name} has layout {found}, but this afresh knows layout {LAYOUT}; "
                 "use the afresh that wrote it"

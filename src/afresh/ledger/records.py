@@ -17,8 +17,8 @@ looked at again.
 
 Version 3 states for a question whether it is a coordinate of a vector that is released at once.
 
-Version 4 is of first records alone: it states by which rule rows are dealt. Version 5 of them encrypts the names of
-columns, which a service may hide.
+Versions 4 and 5 are of first records alone: 4 states by which rule rows are dealt, 5 a digest of the rows' sketch, and
+encrypts the names of columns, which a service may hide.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class Opened(NamedTuple):
     """SHA-256 of the seed that shuffles rows and keys hashes; the seed itself stays with the guard."""
     dealing: int = DEALING
     """The rule by which rows get their places, if the method deals them; 1 in records before version 4."""
+    sketch: str | None = None
+    """A keyed hash of the sketch of the rows and the ledger's key, which stay in the ledger; None before version 5."""
 
 
 class Planned(NamedTuple):

@@ -62,9 +62,22 @@ class _Statements:
     def check(self) -> None:
         layout.check_health(self._connection)
 
-    def create(self, seed: str) -> Chain:
+    def key(self) -> str:
+        row = self._connection.execute("SELECT secret FROM afresh_key").fetchone()
+        if row is None or not isinstance(row[0], str):
+            raise BrokenChain("the ledger is damaged: its key cannot be read; restore it from a copy")
+        return row[0]
+
+    def sketches(self) -> dict[int, str]:
+        rows = self._connection.execute("SELECT guard, sketch FROM afresh_sketches").fetchall()
+        if {type(sketch) for _, sketch in rows} - {str}:
+            raise _not_text()
+        return dict(rows)
+
+    def create(self, seed: str, sketch: str) -> Chain:
         made = self._connection.execute("INSERT INTO afresh_guards (seed, length, head) VALUES (?, 0, '')", (seed,))
         assert made.lastrowid is not None
+        self._connection.execute("INSERT INTO afresh_sketches VALUES (?, ?)", (made.lastrowid, sketch))
         return Chain(made.lastrowid, seed, 0, "")
 
     def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:

@@ -20,7 +20,7 @@ from afresh.wire.arguments import to_loss
 
 _PLAN = (
     *("questions", "confidence", "method", "answers", "rounds", "typical", "open", "exam", "promise"),
-    *("disagreement", "deviation", "allow_wide"),
+    *("disagreement", "deviation", "allow_wide", "new_rows"),
 )
 
 

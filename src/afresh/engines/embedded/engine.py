@@ -231,11 +231,11 @@ class EmbeddedEngine(SqlEngine):
         sizes = [count] * len(known) if own is None else [span.rows for span in own]
         return {i: Moments(size, *found) for i, size, found in zip(known, sizes, sums, strict=True)}
 
-    def _identify(self) -> Identity:
+    def _identify(self, key: str) -> Identity:
         from afresh.engines.identity.cells import VERSION
         from afresh.engines.identity.scan import sum_rows
 
-        sums: Sums = self._hashed("", partial(sum_rows, rows=self._rows))
+        sums: Sums = self._hashed("", partial(sum_rows, rows=self._rows, key=key))
         self._check_count(sums.rows)
         return identify(sums, VERSION)
 

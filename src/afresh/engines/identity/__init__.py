@@ -33,6 +33,8 @@ not depend on the order of rows or columns, on how they are encoded, or on the c
 sum could not identify a column, because the column has few values or counts rows, files and frames also have a sum in
 row order.
 
+The sketch of a table's different rows shows whether two tables have most of them in common (`sketch`).
+
 What it resists: accidents. If the hashes were random, other rows would have equal sums with probability 2^-62; hashes
 of numbers are products of two 31-bit numbers, and in trials, though not by proof, sums of a few of them differed as
 random ones would. Times are distinguished to the microsecond from 1685 to 2255. What it does not resist: anyone who

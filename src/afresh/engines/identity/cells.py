@@ -262,12 +262,12 @@ def hash_text(text: bytes) -> int:
     return int(found[0])
 
 
-def fold(words: Words, spare: Words) -> None:
+def fold(words: Words, spare: Words, low: int = THIRD, high: int = FOURTH) -> None:
     """Multiply the two halves of the joined hashes, so no sum of them is linear."""
     np.right_shift(words.view(np.int64), HALF, out=spare.view(np.int64))  # keeps the sign, as databases do
-    spare ^= np.uint64(FOURTH)
+    spare ^= np.uint64(high)
     words &= np.uint64(LOW)
-    words ^= np.uint64(THIRD)
+    words ^= np.uint64(low)
     words *= spare
 
 

@@ -23,6 +23,7 @@ from afresh.engines.identity.cells import (
     place_keys,
     total,
 )
+from afresh.engines.identity.least import Least
 from afresh.engines.identity.numbers import NumberHasher, hash_numbers
 from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, STEPS, ColumnSums, Sums
 
@@ -45,13 +46,14 @@ _Changes = tuple[int, NDArray[np.int64], NDArray[np.float64], float, float]
 class Hasher:
     """Sums the rows of batches. For one thread: its buffers are reused, because fresh memory is expensive."""
 
-    def __init__(self, kinds: Mapping[str, str], rows: int | None = None) -> None:
+    def __init__(self, kinds: Mapping[str, str], rows: int | None = None, key: str = "") -> None:
         """Take the kinds (text, number, boolean or time) of the batches' columns, in order of names in lower case.
 
-        `rows` is the number of rows of the whole table, if they were counted.
+        `rows` is the number of rows of the whole table, if they were counted, and `key` the secret of its sketch.
         """
         self.sums = {name: ColumnSums("number" if kind == "boolean" else kind) for name, kind in kinds.items()}
         self.rows = self.total = 0
+        self.least = Least(key)
         self._all, self._sorted = rows, set[str]()
         self.changes: dict[str, list[_Changes]] = {name: [] for name in kinds}
         self._kinds = tuple(kinds.items())
@@ -94,14 +96,17 @@ class Hasher:
                 np.copyto(read.exact, np.uint64(MISSING), where=read.missing)
             group_number, shift = divmod(place, SHIFTS)
             _join(group, read.exact, shift, first=shift == 0)
-            if shift == SHIFTS - 1 or place == len(block) - 1:
+            if len(block) > SHIFTS and (shift == SHIFTS - 1 or place == len(block) - 1):
                 fold(group, spare)
                 _join(rows, group, group_number % SHIFTS, first=group_number == 0)
         if not block:
             rows[:] = 0
-        elif len(block) > SHIFTS:
-            fold(rows, spare)
-        return rows
+            return rows
+        joined = group if len(block) <= SHIFTS else rows
+        if sums:
+            self.least.add(joined, hashes, spare)
+        fold(joined, spare)
+        return joined
 
     def _column(self, name: str, kind: str, cells: _Cells, out: Words) -> _Read:
         """Return the hashes of a column; the exact ones are valid until the next column."""
@@ -222,7 +227,8 @@ def joined(hashers: Sequence[Hasher], kinds: Mapping[str, str]) -> Sums:
                 together.ordered = sum(part.ordered or 0 for part in parts) % 2**64
             together.changes = _join_changes([one for hasher in hashers for one in hasher.changes[name]])
         columns[name] = together
-    return Sums(columns, sum(one.rows for one in hashers), sum(one.total for one in hashers) % 2**64)
+    least = np.minimum.reduce([one.least.found for one in hashers])
+    return Sums(columns, sum(one.rows for one in hashers), sum(one.total for one in hashers) % 2**64, least.tolist())
 
 
 def _join_changes(pieces: list[_Changes]) -> list[tuple[int, float]]:

@@ -21,6 +21,7 @@ from afresh.engines.identity.cells import (
     SMALLEST,
     THIRD,
 )
+from afresh.engines.identity.least import Least
 from afresh.engines.identity.numbers import (
     ABOVE,
     FACTORS,
@@ -37,6 +38,7 @@ from afresh.engines.identity.numbers import (
     hash_numbers,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
+from afresh.engines.identity.sketch import BITS, FROM, PARTS, key_of
 from afresh.engines.identity.spelling import AT_ONCE, Run, counted, kinds
 from afresh.engines.identity.texts import SAMPLE
 from afresh.engines.sql.rendering import Dialect, quoted
@@ -47,26 +49,37 @@ _TYPES = {"boolean": "boolean", "number": "float8", "time": "timestamp"}
 _WHOLE = ("smallint", "integer", "bigint")
 _TEXTS = ("text", "character varying")
 _TEST = (1.5, 6915791730698959700)  # a number and its hash
+_CANDIDATES = 64 * PARTS  # rows of different hashes among which the least of every part nearly always are
 _TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 
-def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
-    """Return the sums of a table: one statement, after a glance at some rows; more for very many columns."""
+def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run, rows: int, key: str) -> Sums:
+    """Return the sums of a table of so many rows: one statement, after a glance at some rows; more for many columns.
+
+    If most rows repeat others, another one completes the sketch.
+    """
     table = _columns(dialect, columns, run)
     _glance(table, run)
-    sums = Sums({column.name: column.sums for column in table})
+    sums, least = Sums({column.name: column.sums for column in table}), Least(key)
+    number, below = _number(key), min(2**BITS, 2**BITS * _CANDIDATES // rows)
+    of_rows = ["count(*)", _ROWS, f"array_agg({number}) FILTER (WHERE {number} < {below})"]
     pieces = [table[start : start + AT_ONCE] for start in range(0, len(table), AT_ONCE)]
     for piece in pieces:
         outputs = [output for column in piece for output in column.outputs]
         if len(pieces) == 1:
-            count, total, *found = run([*_row_layers(piece), ["count(*)", _ROWS, *outputs]])
+            count, total, numbers, *found = run([*_row_layers(piece), [*of_rows, *outputs]])
         else:
-            count, *found = run([*_layers(piece), ["count(*)", *outputs]])
+            found = list(run([*_layers(piece), outputs]))
         for column in piece:
             column.take(found)
     if len(pieces) > 1:
-        count, total = run([*_row_layers(table, sums=False), ["count(*)", _ROWS]])
-    sums.rows, sums.total = int(count), int(total) % 2**64
+        count, total, numbers = run([*_row_layers(table, sums=False), of_rows])
+    least.join(np.array(numbers or [], np.uint64))
+    if below < 2**BITS and not least.full:
+        layers = [*_row_layers(table, sums=False), [f"{number} AS k"], ["min(k) AS k"]]
+        (numbers,) = run(layers, parts=(f"k & {PARTS - 1}", ["array_agg(k)"]))
+        least.join(np.array(numbers, np.uint64))
+    sums.rows, sums.total, sums.least = int(count), int(total) % 2**64, least.found.tolist()
     return sums
 
 
@@ -245,8 +258,13 @@ def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[s
     return [*layers, [*kept, *(f"{one} AS r{i}" for i, one in enumerate(groups))], [*kept, f"{folded} AS r"]]
 
 
-def _fold(joined: str) -> str:
-    return f"((({joined} & {LOW}) # {THIRD}) * (({joined} >> {HALF}) # {FOURTH}))"
+def _fold(joined: str, low: int = THIRD, high: int = FOURTH) -> str:
+    return f"((({joined} & {LOW}) # {low}) * (({joined} >> {HALF}) # {high}))"
+
+
+def _number(key: str) -> str:
+    """Return a row's number in a sketch by this key, from its joined hashes."""
+    return f"(({_fold('r', *key_of(key))} >> {FROM}) & {2**BITS - 1})"
 
 
 def _glance(columns: Sequence[_Column], run: Run) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from afresh.engines.identity.sketch import encode
 
 # A column's digests distinguish tables only if other rows would hardly give the same digests by chance. The number of
 # bits set in a 64-bit map, one bit per hash, is a lower bound on the number of distinct values. Two independent samples
@@ -43,6 +45,8 @@ class Identity:
     rows: int
     fingerprint: str
     columns: tuple[ColumnDigest, ...]
+    sketch: str = ""
+    """Of the different rows, by the secret of one ledger: comparable with its others, and not to be shown."""
 
 
 @dataclass
@@ -66,11 +70,12 @@ class ColumnSums:
 
 @dataclass
 class Sums:
-    """What a scan finds about a table: the columns by name, the number of rows and the sum of their hashes."""
+    """What a scan finds about a table: columns by name, the number of rows, the sum of their hashes, their sketch."""
 
     columns: Mapping[str, ColumnSums]
     rows: int = 0
     total: int = 0
+    least: Sequence[int] = ()
 
 
 def identify(sums: Sums, version: str) -> Identity:
@@ -82,7 +87,7 @@ def identify(sums: Sums, version: str) -> Identity:
         for name, column in sorted(sums.columns.items())
         for values in [_unordered(column, sums.rows)]
     )
-    return Identity(sums.rows, f"{version}:{_digest(sealed)}", columns)
+    return Identity(sums.rows, f"{version}:{_digest(sealed)}", columns, encode(sums.least))
 
 
 def _digest(sealed: list[object]) -> str:

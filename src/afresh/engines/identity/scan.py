@@ -72,12 +72,12 @@ def batch_rows(*, in_memory: bool) -> int:
     return _BATCH_OF_FRAME if in_memory else _BATCH_OF_FILE
 
 
-def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int | None = None) -> Sums:
+def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int | None = None, key: str = "") -> Sums:
     """Return the sums of the rows that `select_cells` gives, in row order; `rows` is their number, if counted.
 
     One thread does it: NumPy calls on a block are so short that a second thread would mostly wait for Python's lock.
     """
-    hasher = Hasher(kinds, rows)
+    hasher = Hasher(kinds, rows, key)
     for batch in batches:
         hasher.add(batch, hasher.rows)
     return joined([hasher], kinds)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from afresh.engines.identity import cells, hasher, numbers, records
+from afresh.engines.identity import cells, hasher, least, numbers, records, sketch
 from afresh.engines.identity.hasher import Hasher, joined
 from afresh.engines.identity.records import Sums
 from afresh.engines.sql.rendering import Dialect
@@ -43,10 +43,10 @@ def select_cells(dialect: Dialect, columns: Mapping[str, str], kinds: Mapping[st
     return cells
 
 
-def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
+def sum_frame(frame: Any, kinds: Mapping[str, str], key: str) -> Sums:
     """Return the sums of a DataFrame with these cells."""
     with _sent_along():
-        made = frame.mapInArrow(_worker(dict(kinds)), "sums string")
+        made = frame.mapInArrow(_worker(dict(kinds), key), "sums string")
     found = made.collect()
     return joined([_received(kinds, row[0]) for row in found], kinds)
 
@@ -85,15 +85,16 @@ def try_workers(session: Any) -> None:
     made.collect()
 
 
-def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+def _worker(kinds: Mapping[str, str], key: str = "") -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow
 
-        hasher = Hasher(kinds)
+        hasher = Hasher(kinds, key=key)
         for batch in batches:
             hasher.add(batch, None)
         columns = [[one.total, one.seen, one.uneven, one.low, one.high] for one in hasher.sums.values()]
-        yield pyarrow.RecordBatch.from_pydict({"sums": [json.dumps([hasher.rows, hasher.total, columns])]})
+        found = [hasher.rows, hasher.total, hasher.least.found.tolist(), columns]
+        yield pyarrow.RecordBatch.from_pydict({"sums": [json.dumps(found)]})
 
     return work
 
@@ -101,7 +102,7 @@ def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Itera
 def _received(kinds: Mapping[str, str], sums: str) -> Hasher:
     """Return a hasher with what a worker found."""
     hasher = Hasher(kinds)
-    hasher.rows, hasher.total, columns = json.loads(sums)
+    hasher.rows, hasher.total, hasher.least.found[:], columns = json.loads(sums)
     for one, found in zip(hasher.sums.values(), columns, strict=True):
         one.total, one.seen, one.uneven, one.low, one.high = found
     return hasher
@@ -124,7 +125,7 @@ def _sent_along() -> Iterator[None]:
 
     cloudpickle: Any = pickling  # it has no types
 
-    modules = (cells, hasher, numbers, records, sys.modules[__name__])
+    modules = (cells, hasher, least, numbers, records, sketch, sys.modules[__name__])
     with _lock:
         for module in modules:
             cloudpickle.register_pickle_by_value(module)

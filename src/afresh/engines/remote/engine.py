@@ -45,11 +45,11 @@ class RemoteEngine(SqlEngine):
         """
 
     @abstractmethod
-    def _sum_rows(self) -> Sums:
+    def _sum_rows(self, key: str) -> Sums:
         """Compute what identity needs to know about the rows, where they are."""
 
-    def _identify(self) -> Identity:
-        sums = self._sum_rows()
+    def _identify(self, key: str) -> Identity:
+        sums = self._sum_rows(key)
         self._check_count(sums.rows)
         return identify(sums, VERSION)
 

@@ -113,8 +113,8 @@ class PostgresEngine(RemoteEngine):
         """Close the connection. Idempotent."""
         _close(self._held)
 
-    def _sum_rows(self) -> Sums:
-        return sum_table(self.dialect, self._columns, self._run)
+    def _sum_rows(self, key: str) -> Sums:
+        return sum_table(self.dialect, self._columns, self._run, self._rows, key)
 
     def _hashed(self, scan: Sequence[str], names: Sequence[str]) -> list[Step]:
         first, *others = self._row_hashes
@@ -124,9 +124,18 @@ class PostgresEngine(RemoteEngine):
     def _row_hashes(self) -> list[list[str]]:
         return row_hashes(self.dialect, self._columns, self._run)
 
-    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+    def _run(
+        self,
+        steps: Sequence[Sequence[str]],
+        limit: int | None = None,
+        parts: tuple[str, Sequence[str]] | None = None,
+    ) -> tuple[Any, ...]:
+        """Run the steps; `parts` says by what to group the last one, and how to aggregate its groups."""
         source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"
         sql = _stacked(steps, source)
+        if parts is not None:
+            by, step = parts
+            sql = f"SELECT {', '.join(step)} FROM ({sql} GROUP BY {by}) AS s"
 
         def work(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
             self._check_columns(self._described(cursor))

@@ -148,10 +148,10 @@ class SparkEngine(RemoteEngine):
         hashed, cells = self._cells
         return [[*scan, *cells], partial(with_hashes, kinds=hashed)]
 
-    def _sum_rows(self) -> Sums:
+    def _sum_rows(self, key: str) -> Sums:
         hashed, cells = self._cells
         try:
-            return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
+            return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed, key))
         except EngineError:
             problem = self._workers_problem()
         raise problem

@@ -41,7 +41,7 @@ class SqlEngine(ABC):
             raise DataError("the data have no rows")
         self._columns, self._rows = dict(columns), rows
         self._schema = MappingProxyType(schema)
-        self._identity: Identity | None = None
+        self._identity: tuple[str, Identity] | None = None
         self._seed: str | None = None
 
     @property
@@ -59,11 +59,11 @@ class SqlEngine(ABC):
         """Whether there are so many rows that a faster statement matters more than a shorter one."""
         return self._rows >= FEW
 
-    def identity(self) -> Identity:
-        """The identity of the rows by their content, wherever and however they are stored."""
-        if self._identity is None:
-            self._identity = self._identify()
-        return self._identity
+    def identity(self, key: str = "") -> Identity:
+        """The identity of the rows by their content, wherever and however they are stored; its sketch is by the key."""
+        if self._identity is None or self._identity[0] != key:
+            self._identity = key, self._identify(key)
+        return self._identity[1]
 
     def shuffle(self, seed: str, shelf: Shelf | None = None) -> None:
         """Give every row a place, by a shuffle that depends only on the seed and the content."""
@@ -114,7 +114,7 @@ class SqlEngine(ABC):
         """Free what the engine holds. Idempotent."""
 
     @abstractmethod
-    def _identify(self) -> Identity:
+    def _identify(self, key: str) -> Identity:
         """Compute the identity."""
 
     @abstractmethod

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from afresh.errors import InvalidArgument, LedgerError, PlanMismatch
+from afresh.engines.identity import ColumnDigest, Identity
+from afresh.errors import InvalidArgument, LedgerError, PlanMismatch, SameRows
 from afresh.ledger import Ledger, Limits, Outside
 from afresh.ledger.conformance.storage import Connect, StorageTests, known, names, opened, question
 
@@ -77,6 +78,29 @@ class TermsTests(StorageTests):
         assert ledger.published(terms.data) == [record.text for record in ledger.chain(terms)]
         assert ledger.published("unknown") == []
 
+    def test_most_rows_in_common_are_refused_unless_it_is_said_why(self, connect: Connect) -> None:
+        """Of 256 parts, 200 as in the first table: in the second, the others are empty, or have smaller numbers."""
+        first, more = "40" * 256, "40" * 200 + "41" * 56
+        ledger, limits = connect(), Limits({"method": "a plan"}, 5, 5, 5.0)
+        terms = ledger.open(_sketched("a", first), limits)
+        for other in (more, "40" * 200 + "00" * 56, "00" * 250 + "40" * 6):
+            with pytest.raises(SameRows, match=r"most of its different rows.*new_rows=.*Nothing was charged"):
+                connect().open(_sketched("b", other), limits)
+            assert connect().find(_sketched("b", other)) is None
+        for other in ("", "3f" * 200 + "41" * 56, "00" * 256, "41" * 100 + "40" * 50 + "3f" * 106):
+            connect().open(_sketched(f"like {other}", other), limits)
+        kept = connect().open(_sketched("b", more), limits, new_rows="drawn in March")
+        assert kept.new_rows == "drawn in March"
+        assert connect().find(_sketched("a", first)) == terms
+        assert not any(first in record.text for record in ledger.chain(terms))
+
+    def test_all_who_open_a_ledger_sketch_by_one_key_and_others_by_another(self, connect: Connect) -> None:
+        one, other = connect(), connect()
+        opened(one)
+        assert one.key == other.key
+        assert len(bytes.fromhex(one.key)) == 32
+        assert not any(one.key in record.text for record in one.chain(opened(one)))
+
     def test_each_data_have_their_own_seed_and_numbers(self, ledger: Ledger) -> None:
         one, two = opened(ledger, "one"), opened(ledger, "two")
         assert one.seed != two.seed
@@ -124,3 +148,7 @@ class TermsTests(StorageTests):
         ledger.close()
         with pytest.raises(LedgerError, match="closed"):
             ledger.entries(terms)
+
+
+def _sketched(fingerprint: str, sketch: str) -> Identity:
+    return Identity(100, fingerprint, (ColumnDigest("x", None, None),), sketch)
