@@ -68,7 +68,7 @@ def test_entries_are_placed_charged_and_recorded(holdout: afresh.Holdout, place:
     text = str(table)
     assert "2 of 3 may be the best" in text
     assert "1 to 2" in text
-    assert "cannot be told apart" in text
+    assert "within a tier is not decided" in text
     # What it says follows from the ledger, in another process or from a receipt.
     receipt = holdout.guard.receipt()
     assert verify(receipt).passed
@@ -191,6 +191,9 @@ def test_rounds_are_sealed_until_they_are_revealed_on_fresh_rows(place: str) -> 
         # The best of the first round competes again, on the second one's rows; the other has no place there.
         assert [each.name for each in second] == ["good", "middle"]
         assert [each.name for each in second.others] == ["bad"]
+        assert second.verdict == "good is the best of 2 in this round; 1 more not ranked here"
+        assert second.best == ("good", "bad")
+        assert not second.decided
         assert second["middle"].round == 2
         assert board.table(round=1).entries[1].name == "bad"
         assert holdout.budget.rows_left == N // 2
@@ -231,11 +234,10 @@ def test_only_improvements_are_revealed(place: str) -> None:
         assert worse.charged == 1
         assert board.submit("good", GOOD, entrant="cy").accepted is True
         table = board.table()
-        assert [each.name for each in table] == ["good", "start"]
-        assert [each.places for each in table] == [(1, 1), (2, 2)]
-        assert [each.name for each in table.others] == ["worse"]
+        assert [(each.name, each.places) for each in table] == [("good", (1, 2)), ("worse", (1, 3)), ("start", (2, 3))]
+        assert table.verdict == "good is the last certified improvement; 2 of 3 may be the best"
         assert table["worse"].value is None
-        assert "not certified" in str(table)
+        assert (table.separated, table.pairs) == (1, 3)
         assert verify(holdout.guard.receipt()).passed
         assert table_from(holdout.guard.receipt()).entries == table.entries
         assert board.submit("good", GOOD).charged == 0

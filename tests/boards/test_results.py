@@ -30,7 +30,7 @@ def test_files_of_results_are_read_and_ranked(tmp_path: Path) -> None:
 def test_what_cannot_be_ranked_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="different items: 'z'"):
         read_results({"a": {"x": 1, "y": 0}, "b": {"x": 1, "y": 0, "z": 1}})
-    with pytest.raises(DataError, match="no score"):
+    with pytest.raises(DataError, match="score of item 'x' is not a number"):
         read_results({"a": {"x": float("nan")}})
     with pytest.raises(InvalidArgument, match="results"):
         read_results({})

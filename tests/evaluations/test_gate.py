@@ -15,13 +15,12 @@ from scipy.stats import binom
 
 import afresh
 from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
-from afresh.evaluations import gate as gates
 from afresh.evaluations.gate import smallest_gain
-from afresh.guard.claims import ask_task
 from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.tasks import Claim
 from afresh.moments import Moments
 from afresh.receipts import verify
+from afresh.receipts.page import as_markdown
 from afresh.theory.binomial import sign_test
 from afresh.theory.checked import node_level
 from afresh.theory.exact import lower_limit
@@ -64,8 +63,14 @@ def test_only_improvements_pass_and_become_the_incumbent() -> None:
         assert gate.accepted == ["better", "best"]
         assert evaluation.budget.spent == 4
         assert json.loads(found.to_json())["accepted"] is True
-        outcome = verify(json.dumps(evaluation.guard.receipt()))
+        receipt = evaluation.guard.receipt()
+        outcome = verify(json.dumps(receipt))
         assert outcome.passed, str(outcome)
+        lines = as_markdown(receipt).split("Claims, challenges and contests")[1].splitlines()
+        said = [line.split("|")[2].strip() for line in lines if "`gate: " in line]
+        assert said == ["failed", "passed", "failed", "passed"]  # and no number
+        assert "by the rule" not in as_markdown(receipt)
+        assert [each.said for each in evaluation.guard.transcript] == said
 
 
 def test_a_proposal_again_is_free_and_says_the_same() -> None:
@@ -75,6 +80,73 @@ def test_a_proposal_again_is_free_and_says_the_same() -> None:
             first, again = (gate.propose(results, name) for _ in range(2))
             assert (again.accepted, again.charged) == (first.accepted, 0)
             assert again.incumbent == "baseline"
+
+
+def other_where_guarded(evaluation: afresh.Evaluation, results: dict[str, int], score: int) -> dict[str, int]:
+    """The same open scores, and others elsewhere."""
+    mine = {item["id"] for item in evaluation.open_items()}
+    return {id: each if id in mine else score for id, each in results.items()}
+
+
+def test_a_verdict_is_about_the_results_that_were_proposed_first() -> None:
+    """Which results those are may not show, for a free answer that told would be an answer about guarded items."""
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        assert gate.propose(BETTER, "better")
+        never = other_where_guarded(evaluation, BETTER, 0)
+        for results in (BETTER, never):
+            again = gate.propose(results, "better")
+            assert again.charged == 0
+            assert again.verdict == "accepted: better, as first proposed, is better than baseline"
+            assert "Those given now were not read" in " ".join(str(again).split())
+        assert gate.propose(never, "never").charged == 1
+        assert gate.accepted == ["better"]
+        scored, repeat = (evaluation.score(results, name="scored") for results in (BETTER, never))
+        assert (repeat.interval, repeat.charged) == (scored.interval, 0)
+        assert "not read" not in str(scored)
+        assert "Those given now were not read" in " ".join(str(repeat).split())
+
+
+def test_a_name_is_one_candidate() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        gate.propose(WORSE, "worse")
+        for name in ("worse", "baseline"):
+            with pytest.raises(InvalidArgument, match=f"knows '{name}' with other scores.* another name"):
+                gate.propose(BETTER, name)
+        with pytest.raises(InvalidArgument, match="another name"):
+            evaluation.gate(BETTER)
+        assert evaluation.budget.spent == 1
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+@pytest.mark.parametrize("place", [":memory:", "book.sqlite"])
+def test_nothing_replaces_the_scores_of_the_incumbent(tmp_path: Path, place: str, accepted: bool) -> None:
+    """They are those that were judged, whatever is passed under its name."""
+    ledger = place if place == ":memory:" else tmp_path / place
+    with opened(ledger=ledger) as evaluation:
+        assert bool(evaluation.gate(BASE).propose(BETTER if accepted else WORSE, "first")) == accepted
+        own, name = (BETTER, "first") if accepted else (BASE, "baseline")
+        poor = other_where_guarded(evaluation, own, 0)
+        gate = evaluation.gate(poor, name=name)
+        assert not gate.propose(edited(own, 0.0, 0.05, 9), "better than that alone")
+        for kept in tmp_path.glob("book.sqlite.gates/*/*.npy"):
+            np.save(kept, np.zeros(N))  # not what was judged, so it counts as lost
+    if place == "book.sqlite":  # nothing was kept, so what is passed must be the same
+        with opened(ledger=ledger) as evaluation:
+            with pytest.raises(InvalidArgument, match="other scores than these; pass the results that were judged"):
+                evaluation.gate(poor, name=name)
+            assert evaluation.gate(own, name=name).propose(edited(own, 0.3, 0.02, 5), "more")
+
+
+def test_an_exam_is_about_the_scores_it_was_taken_with() -> None:
+    """Nothing is certified from the exam's items afterwards, so that other scores may be refused."""
+    with opened(exam=0.3) as evaluation:
+        other = dict.fromkeys(BETTER, 1) | {item["id"]: BETTER[item["id"]] for item in evaluation.open_items()}
+        taken = evaluation.exam(BETTER, BASE, names=("final", "start"))
+        assert evaluation.exam(BETTER, BASE, names=("final", "start")).verdict == taken.verdict
+        with pytest.raises(BudgetExhausted, match="the exam has been taken"):
+            evaluation.exam(other, BASE, names=("final", "start"))
 
 
 def test_a_margin_must_be_exceeded() -> None:
@@ -91,8 +163,9 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
     with opened(ledger=ledger) as evaluation:
         assert evaluation.gate(BASE).propose(BETTER, "better")
         assert not evaluation.gate(BASE).propose(WORSE, "worse")
-    (kept,) = tmp_path.glob("book.sqlite.gates/*/*.npz")
-    assert kept.stat().st_mode & 0o077 == 0
+    kept = list(tmp_path.glob("book.sqlite.gates/*/*.npy"))
+    assert len(kept) == 2  # the first incumbent, and the one in force
+    assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
     with opened(ledger=ledger) as evaluation:
         for gate in (evaluation.gate(), evaluation.gate(BASE), evaluation.gate(BETTER, name="better")):
             assert gate.incumbent == "better"
@@ -100,7 +173,8 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert evaluation.budget.spent == 3
         with pytest.raises(InvalidArgument, match="the incumbent of this gate is 'better'"):
             evaluation.gate(WORSE, name="worse")
-    kept.unlink()
+    for each in kept:
+        each.unlink()
     with opened(ledger=ledger) as evaluation:
         with pytest.raises(InvalidArgument, match="pass its results"):
             evaluation.gate()
@@ -122,10 +196,11 @@ def _propose_at_once(place: str, seed: int, together: Any, told: Any) -> None:
     def ask(*arguments: Any) -> Any:
         if first.pop() if first else False:
             together.wait(60)
-        return ask_task(*arguments)
+        return answer(*arguments)
 
-    vars(gates)["ask_task"] = ask
     with opened(ledger=place) as evaluation:
+        answer = evaluation.guard.desk.answer
+        setattr(evaluation.guard.desk, "answer", ask)  # noqa: B010 - the type has no such setter
         found = evaluation.gate(BASE).propose(edited(BASE, 0.3 + 0.05 * seed, 0.02, seed), f"candidate {seed}")
     told.put((f"candidate {seed}", found.accepted, found.incumbent, found.charged))
 
@@ -175,7 +250,7 @@ def test_nothing_is_kept_of_what_could_not_be_proposed(tmp_path: Path) -> None:
         assert not gate.propose(WORSE, "worse")
         with pytest.raises(BudgetExhausted):
             gate.propose(BETTER, "better")
-    assert not list(tmp_path.glob("book.sqlite.gates/*/*.npz"))
+    assert len(list(tmp_path.glob("book.sqlite.gates/*/*.npy"))) == 1  # the incumbent's
 
 
 def test_overfitting_the_open_part_passes_nothing() -> None:

@@ -173,7 +173,7 @@ def test_no_entity_is_ever_expanded(tmp_path: Path) -> None:
     [
         ("r.jsonl", '{"id": "a", "score": 1}\nnonsense', "no JSON object on line 2"),
         ("r.jsonl", '{"id": "a", "x": 1, "y": 1}', r"several scores: \['x', 'y'\]"),
-        ("r.jsonl", '{"name": "a", "score": 1}', "has no id"),
+        ("r.jsonl", '{"name": "a", "score": 1}', "has no 'id'"),
         ("r.csv", "id,score\na\n", "rows of different lengths"),
         ("r.csv", "id,score\n", "has no rows"),
         ("r.json", "{", "is not JSON"),
@@ -187,6 +187,87 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, text: str, says
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=says):
         read(tmp_path / name)
+
+
+LM_EVAL_SUMMARY: dict[str, Any] = {
+    "results": {"arc_easy": {"alias": "arc_easy", "acc,none": 0.7, "acc_stderr,none": 0.01}},
+    "configs": {"arc_easy": {}},
+    "versions": {"arc_easy": 1.0},
+    "n-shot": {"arc_easy": 0},
+    "git_hash": "abc123",
+    "date": 1718000000.5,
+    "eval": None,
+}
+GEO = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"id": 1}}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "says"),
+    [
+        ("package.json", {"name": "a", "version": "1.0.0", "private": True, "scripts": {}}, "keys: .'name', 'version'"),
+        ("results.json", LM_EVAL_SUMMARY, "an object with 7 keys: .'results', 'configs'"),
+        ("map.geojson.json", GEO, "keys: .'type', 'features'"),
+        ("list.json", [0.5, 1, 0], "a list of 3, the first of which is a number"),
+        ("texts.json", ["a", "b"], "a list of 2, the first of which is text"),
+        ("lists.json", [[0.5]], "a list of 1, the first of which is a list of 1"),
+        ("words.json", {"a": "yes", "b": "no"}, "an object with 2 keys"),
+        ("nested.json", {"a": {"score": 1}, "b": {"score": 0}}, "an object with 2 keys"),
+        ("empty.json", {}, "an empty object"),
+        ("nothing.json", [], "an empty list"),
+        ("number.json", 7, "a number"),
+        ("text.json", "a", "text"),
+        ("null.json", None, "null"),
+        ("metrics.json", {"accuracy": 0.8, "f1": 0.75, "n": 400}, "item 'n' is 400"),
+        ("years.json", {"date": 2024, "hash": 7, "eval": 1}, "item 'date' is 2024"),
+        ("nan.json", {"a": 1.0, "b": float("nan")}, "item 'b' is not a number"),
+        ("infinite.json", {"a": 1.0, "b": float("inf")}, "item 'b' is inf"),
+        ("missing.json", {"a": 1.0, "b": 0.5, "c": None}, "item 'c' is not a number"),
+        ("rows.json", [{"name": "a", "score": 1}], "fields are .'name', 'score'.; name the one with ids"),
+        ("rows.json", [{"id": "a", "answer": "Paris"}], "no scores in 'answer'; its fields are .'id', 'answer'"),
+        ("rows.json", [{"id": "a", "answer": {"text": 1}}], "no scores in 'answer'"),
+        ("rows.jsonl", [{"id": "a", "score": float("-inf")}], "item 'a' is -inf"),
+        ("rows.jsonl", [{"id": "a", "score": 5}, {"id": "b", "score": 1}], "item 'a' is 5"),
+        ("samples.jsonl", [{"task": "arc", "acc": 0.7}], "no 'id', an item's id; its fields are .'task', 'acc'"),
+        ("log.jsonl", [{"id": "a", "level": "INFO"}, {"id": "b", "level": "WARN"}], "no scores in 'level'"),
+        ("cities.csv", "city,population\nBern,134591\n", "its fields are .'city', 'population'"),
+        ("people.csv", "id,name\n1,Ann\n2,Bob\n", "no scores in 'name'"),
+        ("money.csv", "id,score\n1,12.5\n", "item '1' is 12.5"),
+        ("empty.csv", "id,score\n1,\n", "item '1' is not a number"),
+    ],
+)
+def test_what_no_reader_recognizes_is_refused_with_what_it_is(tmp_path: Path, name: str, found: Any, says: str) -> None:
+    if name.endswith(".csv"):
+        text = found
+    else:
+        text = "\n".join(map(json.dumps, found)) if name.endswith(".jsonl") else json.dumps(found)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ({"a": "true", "b": "false"}, {"a": [1.0], "b": [0.0]}),
+        ({"a": "1", "b": "0.5"}, {"a": [1.0], "b": [0.5]}),
+        ({"a": [True, False], "b": ["pass", "fail"]}, {"a": [1.0, 0.0], "b": [1.0, 0.0]}),
+    ],
+)
+def test_scores_that_are_spelled_out(tmp_path: Path, found: Any, wanted: dict[str, list[float]]) -> None:
+    (tmp_path / "r.json").write_text(json.dumps(found))
+    assert scores(read(tmp_path / "r.json")) == wanted
+
+
+def test_an_error_of_an_evaluation_depends_on_no_guarded_score(tmp_path: Path) -> None:
+    """A file of a candidate that left no score for most guarded items is read, and these count as 0."""
+    ids = [f"q{i}" for i in range(2000)]
+    with afresh.evaluation(ids, ledger=":memory:", exam=0) as evaluation:
+        mine = {item["id"] for item in evaluation.open_items()}
+        for left in (None, float("nan"), 7, "", "crashed"):
+            (tmp_path / "r.json").write_text(json.dumps({id: 1 if id in mine else left for id in ids}))
+            assert evaluation.score(tmp_path / "r.json", name=f"left {left}").high < 0.2
+            with pytest.raises(DataError, match="score of item 'q"):
+                read(tmp_path / "r.json")
 
 
 def test_what_is_no_result_at_all() -> None:
@@ -203,9 +284,9 @@ def test_what_is_no_result_at_all() -> None:
 def test_any_mapping_is_read_or_refused(results: dict[str, Any]) -> None:
     try:
         found = read(results)
-    except InvalidArgument:
+    except (InvalidArgument, DataError):
         return
-    assert all(isinstance(score, float) for score in found.scores)
+    assert all(0 <= score <= 1 for score in found.scores)
 
 
 INSPECT = """

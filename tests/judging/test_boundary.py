@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from afresh.errors import EvaluatorFailed, InvalidArgument
+from afresh.judging.files import Files
 from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import read_settings
 from cli.program import afresh
@@ -272,6 +273,30 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
     again = judge.propose(judge.read(candidate(tmp_path, random)))
     assert (again.accepted, again.charged) == (first.accepted, 0)
     assert len(os.listdir(Path(judge.settings.state, "runs"))) == runs
+
+
+def test_files_with_one_label_are_different_candidates(judge: Judge) -> None:
+    """A label shows 32 bits of a digest, so two files with one label are soon found; one is bad where nobody looks."""
+    known = [item["id"] for item in judge.open_items()]
+    bad = f"KNOWN = set({known!r})\ndef solve(item):\n    return float(item['id'] in KNOWN)\n"
+
+    def made(text: str, number: int) -> Files:
+        return Files("candidate.py", {"candidate.py": (f"{text}# {number}\n".encode(), False)}, folder=False)
+
+    seen = {made(PERFECT, number).label: number for number in range(1 << 18)}
+    pairs = (
+        (made(PERFECT, seen[files.label]), files)
+        for number in range(1 << 20)
+        if (files := made(bad, number)).label in seen
+    )
+    one, other = next(pairs)
+    assert one.label == other.label
+    assert judge.propose(one).accepted
+    assert judge.score(one).low > 0.7
+    scored, proposed = judge.score(other), judge.propose(other)
+    assert scored.charged == proposed.charged == 1
+    assert scored.high < 0.3  # all that it has are the open items, and these do not count
+    assert not proposed.accepted
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,41 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield found
 
 
+def test_a_candidate_is_a_path_or_bytes(service: Service, tmp_path: Path) -> None:
+    """Whatever people pass: a str is a path, so that a mistyped one is free; the same file is the same candidate."""
+    place = candidate(tmp_path, f"{POOR}# as a path\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "candidate.py").write_text(POOR)
+    with afresh.connect(service.url, service.token("paths")) as found:
+        judge = found.evaluation("qa")
+        spent = judge.budget.spent
+        tried = [judge.try_open(each) for each in (str(place), place, judge.read(place))]
+        tried.append(judge.try_open(place.read_bytes(), name="candidate.py"))
+        assert len({each.candidate for each in tried}) == 1
+        assert judge.try_open(place.read_bytes()).candidate.startswith("candidate ")
+        assert judge.propose(str(place)).charged == 1
+        assert judge.propose(place.read_bytes(), name="candidate.py").charged == 0
+        assert judge.propose(place).verdict.startswith("not accepted: candidate.py")
+        with pytest.raises(EvaluatorFailed):  # this evaluator runs one file
+            judge.try_open(folder)
+        for wrong in (
+            "candidat.py",
+            "Answer in one word.",
+            "def solve(item):\n    return 1.0\n",
+            "a\0b",
+            tmp_path / "no",
+        ):
+            with pytest.raises(InvalidArgument, match=r"cannot be read.* content as bytes|name"):
+                judge.propose(wrong)
+        for odd in ("", 7, None, ["candidate.py"]):
+            with pytest.raises(InvalidArgument, match="candidate == "):
+                judge.propose(odd)  # type: ignore[arg-type]
+        with pytest.raises(TooLarge):
+            judge.propose(b"#" * (judge.most + 1))
+        assert judge.budget.spent == spent + 1
+
+
 def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path: Path) -> None:
     with afresh.connect(service.url, service.token()) as found:
         assert found.evaluations["qa"]["rows"] == 400
@@ -58,6 +93,7 @@ def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path:
         judge = found.evaluation("qa")
         assert len(judge.open_items()) == 200
         assert judge.check().incumbent.startswith("baseline")
+        before, asked = judge.budget.spent, len(judge.transcript.records)
         poor, perfect = (judge.read(candidate(tmp_path, text)) for text in (POOR, PERFECT))
         tried = judge.try_open(perfect)
         assert (tried.open_score, tried.likely) == (1.0, True)
@@ -69,8 +105,8 @@ def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path:
         assert judge.compare(poor, perfect).better == "B"
         assert judge.score(perfect).low > 0.8
         assert judge.exam(perfect).score.value == 1.0
-        assert judge.budget.spent == 4
-        assert len(judge.transcript.records) == 6
+        assert judge.budget.spent == before + 4
+        assert len(judge.transcript.records) == asked + 6
         with pytest.raises(EvaluatorFailed) as failed:
             judge.try_open(judge.read(candidate(tmp_path, "raise ValueError('why')\n")))
         assert "ValueError: why" in failed.value.output

@@ -1,5 +1,6 @@
 """Is B better than A, paired; and many models in order."""
 
+import functools
 import json
 from dataclasses import replace
 from datetime import datetime
@@ -310,5 +311,39 @@ def test_a_ranking_puts_only_answers_from_the_same_rows_together() -> None:
     together = rank(["a", "b", "c"], scores, behind, 0, (), ["x"] * 3, ["x"] * 3)
     apart = rank(["a", "b", "c"], scores, behind, 0, (), ["x", "y", "z"], [None, "y", "z"])
     assert [each.places for each in together] == [(1, 1), (2, 2), (3, 3)]
-    assert [each.places for each in apart] == [(1, 1), (2, 3), (2, 3)]
+    assert [(each.name, each.places) for each in apart] == [("a", (1, 2)), ("c", (1, 3)), ("b", (2, 3))]  # of y alone
     holdout.close()
+
+
+@functools.cache
+def _a_score() -> Any:
+    with afresh.holdout(X, Y, questions=30, simulation_seed=4, made_up=True) as holdout:
+        return holdout.score(GOOD)
+
+
+@given(st.data(), st.integers(2, 5))
+def test_places_are_about_one_truth(data: st.DataObject, count: int) -> None:
+    """Scores and comparisons of other rows are about other truths: all places must be right for one and the same."""
+    score = _a_score()
+    numbers = st.lists(st.integers(0, 6), min_size=count, max_size=count)
+    truths = {part: data.draw(numbers) for part in ("x", "y", "z")}
+    room, leader = st.integers(0, 1), data.draw(st.integers(0, count - 1))
+    scored = data.draw(st.lists(st.sampled_from("xy"), min_size=count, max_size=count))
+    compared = data.draw(st.lists(st.sampled_from("yz"), min_size=count, max_size=count))
+    scores, behind = [], []
+    for i in range(count):
+        at = truths[scored[i]][i]
+        scores.append(replace(score, interval=Interval(at - data.draw(room), at + data.draw(room))))
+        gap = truths[compared[i]][i] - truths[compared[i]][leader]
+        behind.append(None if i == leader else Interval(gap - data.draw(room), gap + data.draw(room)))
+    on = [[(0, ord(each))] for each in scored], [[(0, ord(each))] * 2 for each in compared]
+    ranked = rank([str(i) for i in range(count)], scores, behind, leader, (), *on)
+    places = {int(each.name): each.places for each in ranked}
+    assert any(
+        all(
+            places[i][0] <= 1 + sum(other < truth[i] for other in truth)
+            and sum(other <= truth[i] for other in truth) <= places[i][1]
+            for i in range(count)
+        )
+        for truth in truths.values()
+    )

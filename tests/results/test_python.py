@@ -1,6 +1,9 @@
 """Results in Python: numbers, formats, refusals to be ordered, tables, frames and pictures."""
 
+import importlib
+import json
 import math
+import pkgutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +14,7 @@ import pytest
 
 import afresh
 from afresh.errors import InvalidArgument, MissingExtra
+from afresh.results import show
 from afresh.results.answers import Answers
 from afresh.statistics import Histogram
 
@@ -124,3 +128,24 @@ def test_what_is_missing_is_said(guard: afresh.Guard, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"afresh\[frames\]"):
         guard.transcript.to_pandas()
+
+
+def test_whatever_has_a_dict_has_json(guard: afresh.Guard, holdout: afresh.Holdout) -> None:
+    """No class is left out, and what the documentation names is JSON that every parser reads."""
+
+    def refuse(word: str) -> Any:
+        raise AssertionError(f"{word} is not JSON")
+
+    for module in pkgutil.walk_packages(afresh.__path__, "afresh."):
+        if not module.name.startswith(("afresh.lab", "afresh.demo")) and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    kinds = list(show.Shown.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        assert not hasattr(kind, "to_dict") or issubclass(kind, show.Told), kind
+    answers = guard.ask_many(["churned", "amount < 20"])
+    models = [RNG.integers(0, 2, 4000) for _ in range(2)]
+    told: list[show.Told] = [guard.transcript, guard.plan, guard.plan.details, guard.budget, answers[0], answers]
+    told += [guard.price("churned"), holdout.best_of(models), holdout.compare(*models), afresh.plan(10**5, 100)]
+    for each in told:
+        assert json.loads(each.to_json(), parse_constant=refuse) == json.loads(json.dumps(each.to_dict()))

@@ -1,13 +1,16 @@
 """Boards of a service: the same tables as here, for entrants with tokens, and for everybody where they are public."""
 
 import csv
+import html
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +19,7 @@ from afresh.client.board import RemoteBoard
 from afresh.errors import BudgetExhausted, Forbidden, InvalidArgument, NotAllowed, NotFound
 from afresh.server.config import read_config
 from afresh.settings.reader import Mistakes
+from boards.test_claims import GREEN, check_words
 from server.running import Service, running
 
 MORE = """
@@ -35,13 +39,51 @@ per = "1 day"
 [boards.league]
 holdout = "weekly"
 reveal = "rounds"
+
+[holdouts.ladder]
+data = "ladder.parquet"
+label = "y"
+questions = 100
+method = "checked"
+
+[boards.ladder]
+holdout = "ladder"
+reveal = "improvements"
+public = true
 """
 
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(tmp_path_factory.mktemp("boards"), more=MORE) as found:
+    folder = tmp_path_factory.mktemp("boards")
+    x = np.random.default_rng(9).normal(size=4000)
+    pq.write_table(pa.table({"x": x, "y": x > 0}), folder / "ladder.parquet")
+    with running(folder, more=MORE) as found:
         yield found
+
+
+def test_what_everybody_reads_of_a_board_that_reveals_improvements_is_certified(remote: Service) -> None:
+    """The page, the badge and the document, by the checker of boards: two that failed may be better than the leader."""
+    x = pq.read_table(remote.folder / "ladder.parquet")["x"].to_numpy()
+    names, wrong = [f"e{i}" for i in range(4)], (0.4, 0.45, 0.0, 0.02)  # of 4,000: dozens of deviations apart
+    with afresh.connect(remote.url, remote.token()) as service:
+        board = service.board("ladder")
+        for name, share in zip(names, wrong, strict=True):
+            board.submit(name, (x > 0) ^ (np.arange(len(x)) < share * len(x)))
+        told = board.table()
+    certain, best = {("e2", "e0")}, ["e2", "e1", "e3"]
+    assert told.best == tuple(best)
+    page = httpx.get(f"{remote.url}/boards/ladder").text.partition("<main")[2].partition("</main")[0]
+    badge = httpx.get(f"{remote.url}/v1/boards/ladder/badge.svg").text
+    assert GREEN not in badge
+    verdict = "e2 is the last certified improvement; 3 of 4 may be the best"
+    for text in (page, badge, httpx.get(f"{remote.url}/v1/boards/ladder/table").text):
+        assert verdict in text
+    for text in (page, badge):
+        shown = html.unescape(re.sub(r"<[^>]*>", "  ", text))
+        check_words(shown, certain, best, names, 0, decided=False, led=["e0", "e2"])
+    places = re.findall(r'class="number place">([^<]*)<', page)
+    assert places == ["1 to 3", "1 to 4", "1 to 4", "2 to 4"]
 
 
 def test_entries_tables_exports_and_badges(remote: Service) -> None:
@@ -52,7 +94,7 @@ def test_entries_tables_exports_and_badges(remote: Service) -> None:
         afresh.connect(remote.url, remote.token()) as service,
         afresh.connect(remote.url, remote.token("bob")) as other,
     ):
-        assert set(service.boards) == {"spring", "league"}
+        assert set(service.boards) == {"spring", "league", "ladder"}
         board = service.board("spring")
         assert isinstance(board, RemoteBoard)
         assert "4 in 1 day" in board.rules.words

@@ -45,5 +45,13 @@ def _of(found: Any) -> str:
         if found.better is None:
             return f"Cannot tell whether {names['B']} is better than {names['A']}: {_DO_NOT}."
         other = "A" if found.better == "B" else "B"
-        return f"{names[found.better]} is better than {names[other]}."
-    return f"{verdict[:1].upper()}{verdict[1:]}." if verdict else ""
+        return f"{names[found.better]} is better than {names[other]}{_sure(found)}."
+    certain = getattr(found, "accepted", None) or getattr(found, "better", None)
+    return f"{verdict[:1].upper()}{verdict[1:]}{_sure(found) if certain else ''}." if verdict else ""
+
+
+def _sure(found: Any) -> str:
+    """How sure a conclusion is."""
+    if found.simulated:
+        return " (a simulation: nothing is guaranteed)"
+    return f" ({show.percent(found.confidence)}, together with all other answers)"

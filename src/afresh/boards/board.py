@@ -168,7 +168,8 @@ class Board(show.Shown):
         recorded = self._recorded()
         if recorded.final is not None:
             return self.table()
-        chosen = list(self.table().best[:FINALISTS]) if names is None else list(dict.fromkeys(names))
+        best = [each.name for each in self.table() if each.best]
+        chosen = best[:FINALISTS] if names is None else list(dict.fromkeys(names))
         found = []
         for name in chosen:
             predicted = self._predicted(name)
@@ -366,14 +367,10 @@ class Board(show.Shown):
         return replace(self._submitted(predicted.name, who, replies, [leader]), accepted=passed)
 
     def _submitted(self, name: str, who: str, replies: Sequence[Reply], compared: Sequence[str]) -> Submitted:
-        if self.rules.reveal == "improvements":
-            table = self.table()
-            standing, entries = table.find(name), len(table)
-        else:
-            recorded = self._recorded()
-            standing, entries = standing_now(recorded, name)
-            if standing is None and name in recorded.submissions:
-                standing = elsewhere(recorded, name)
+        recorded = self._recorded()
+        standing, entries = standing_now(recorded, name)
+        if standing is None and name in recorded.submissions:
+            standing = elsewhere(recorded, name)
         return Submitted(
             board=self.name,
             name=name,
@@ -381,6 +378,7 @@ class Board(show.Shown):
             standing=standing,
             compared=tuple(compared),
             entries=entries,
+            others=len(recorded.submissions) - entries,
             confidence=self._desk.plan.confidence,
             charged=sum(len(each.charged) for each in replies),
             left=self._desk.left(who),

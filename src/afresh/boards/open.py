@@ -74,5 +74,5 @@ def _shelf(holdout: Holdout, name: str, keep: str | os.PathLike[str] | None) -> 
     if keep is None and place is None:
         return Memory()
     root = os.path.abspath(os.path.expanduser(os.fspath(keep))) if keep is not None else f"{place}.boards"
-    own = hashlib.sha256(f"{desk.terms.data}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32]
+    own = hashlib.sha256(f"{desk.terms.data}\n{name}".encode(errors="surrogatepass")).hexdigest()
     return Folder(os.path.join(root, own))

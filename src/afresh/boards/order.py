@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.boards.relation import Matrix, Relation, Thresholds
+from afresh.boards.relation import Matrix, Relation, Thresholds, Undecided
 
 CERTAIN = 1e-11
 """A share of the scale: an entry is ahead only by more than this, far more than the rounding of sums of ends."""
@@ -37,7 +37,7 @@ class Order:
     tiers: NDArray[np.int64]
     """1 for entries that none is certainly better than; otherwise one more than the last tier with a better one."""
     consistent: bool
-    """Whether all intervals can hold at once; if not, at least one missed, and nothing follows from contradictions."""
+    """Whether all intervals can hold at once; if not, at least one missed, and no order is certain."""
     separated: int
     """Pairs whose order is certain."""
 
@@ -135,7 +135,8 @@ class Constraints:
         """Who is certainly better than whom; made once for what is known."""
         state = self.count, len(self._tails), len(self._claims)
         if self._known is None or self._known[0] != state:
-            self._known = state, self._few() if self.count <= _ALL else self._many()
+            found = self._few() if self.count <= _ALL else self._many()
+            self._known = state, found if found.consistent else Undecided(self.count)
         return self._known[1]
 
     def _few(self) -> Relation:
@@ -161,8 +162,7 @@ class Constraints:
         claimed = np.array(claims, dtype=np.int64).reshape(-1, 2)
         pairs = np.r_[heads[direct], claimed[:, 0]], np.r_[tails[direct], claimed[:, 1]]
         above, below = self._reached(anchors)[:, :count], self._reached(anchors, backwards=True)[:, :count]
-        found = Thresholds(above, below, self._slack, pairs)
-        return found if found.consistent else found.matrix()
+        return Thresholds(above, below, self._slack, pairs)
 
     def _arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Tails, heads and weights of all edges; zero is the node after the last entry."""

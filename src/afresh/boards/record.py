@@ -123,10 +123,14 @@ class Recorded:
         return list(self.rounds.values())
 
     @property
+    def led(self) -> list[str]:
+        """Where only improvements are revealed, the leaders in order: the first entry, and all that were accepted."""
+        return [*list(self.submissions)[:1], *(each.name for each in self.challenges if each.passed)]
+
+    @property
     def leader(self) -> str | None:
         """Where only improvements are revealed, who was accepted last."""
-        accepted = [each.name for each in self.challenges if each.passed]
-        return accepted[-1] if accepted else next(iter(self.submissions), None)
+        return next(reversed(self.led), None)
 
     def graph(self, target: Target | None = None) -> Graph:
         """What was released about one target, the last round's or the final's unless it is given."""

@@ -21,7 +21,7 @@ _WORD = 64
 
 
 class Relation(Protocol):
-    """Certainly better: without circles, unless the releases contradict each other."""
+    """Certainly better: without circles."""
 
     @property
     def consistent(self) -> bool:
@@ -45,15 +45,35 @@ class Relation(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Undecided:
+    """Nobody is certainly better than anybody: the releases contradict each other."""
+
+    count: int
+    consistent = False
+
+    def better(self, entry: int) -> Flags:
+        """Nobody."""
+        return np.zeros(self.count, dtype=bool)
+
+    worse = better
+
+    def counts(self) -> tuple[Numbers, Numbers]:
+        """None of either."""
+        return np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+
+    def tiers(self) -> Numbers:
+        """All share one."""
+        return np.ones(self.count, np.int64)
+
+
 class Matrix:
     """All pairs of few entries; `ahead[j, i]` says that i is better than j."""
 
     def __init__(self, ahead: Flags) -> None:
-        """If both orders of a pair would follow, neither is concluded."""
-        both = ahead & ahead.T
-        self.consistent = not (both.any() or ahead.diagonal().any())
-        self._ahead: Flags = ahead & ~both
-        np.fill_diagonal(self._ahead, False)
+        """It contradicts itself if both orders of a pair would follow, or an entry would be better than itself."""
+        self.consistent = not (ahead & ahead.T).any()
+        self._ahead = ahead
 
     def better(self, entry: int) -> Flags:
         """Who is certainly better than an entry."""
@@ -70,14 +90,12 @@ class Matrix:
         return self._ahead.sum(axis=1), self._ahead.sum(axis=0)
 
     def tiers(self) -> Numbers:
-        """Layer by layer, so that it ends whatever the relation is; in a circle all share one."""
+        """Layer by layer."""
         found, tier = np.zeros(len(self._ahead), np.int64), 0
         left, inner = np.arange(len(self._ahead)), self._ahead
         while len(left):
             tier += 1
             stay: Flags = np.logical_or.reduce(inner, axis=1)
-            if stay.all():
-                stay[:] = False
             found[left[~stay]] = tier
             left, inner = left[stay], inner[np.ix_(stay, stay)]
         return found
@@ -93,7 +111,7 @@ class Thresholds:
     """Of every node, the most that the node's mean minus an entry's can be."""
     slack: float
     pairs: tuple[Numbers, Numbers]
-    """Pairs that were told apart directly: the better ones, and the worse."""
+    """Pairs that were ordered directly: the better ones, and the worse."""
 
     @property
     def count(self) -> int:
@@ -160,14 +178,6 @@ class Thresholds:
             kept = np.isin(better, left)
             better, worse = better[kept], worse[kept]
         return found
-
-    def matrix(self) -> Matrix:
-        """The same for all pairs, to find those where both orders would follow."""
-        ahead = np.zeros((self.count, self.count), dtype=bool)
-        for above, below in zip(self.above, self.below, strict=True):
-            ahead |= above[None, :] + below[:, None] < -self.slack
-        ahead[self.pairs[1], self.pairs[0]] = True
-        return Matrix(ahead)
 
 
 def _bit(places: Numbers) -> NDArray[np.uint64]:

@@ -64,7 +64,7 @@ def read_results(results: Mapping[str, Any], *, id: str | None = None, score: st
         The models' scores on their common items.
 
     Raises:
-        DataError: A file cannot be read, or models were run on different items.
+        DataError: A file cannot be read, a score is not a number from 0 to 1, or models were run on different items.
         InvalidArgument: There are no models.
     """
     if not isinstance(results, Mapping) or not results:
@@ -86,8 +86,6 @@ def read_results(results: Mapping[str, Any], *, id: str | None = None, score: st
             )
     ids = tuple(known)
     scores = np.array([[float(np.mean(items[id])) for id in ids] for items in found.values()])
-    if not np.isfinite(scores).all():
-        raise DataError("some items have no score; score failures as 0, or leave the item out for all models.")
     return ItemResults(tuple(found), ids, scores)
 
 

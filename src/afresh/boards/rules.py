@@ -34,7 +34,7 @@ class Rules:
         said = {
             "at once": f"Every entry is scored at once and compared with at most {self.against:,} others.",
             "rounds": "Entries are sealed until their round is revealed, each round on fresh rows.",
-            "improvements": "Only improvements are revealed: an entry is listed if it certainly beats the leader.",
+            "improvements": "Only improvements are revealed: an entry is accepted if it certainly beats the last.",
         }[self.reveal]
         if self.every is not None:
             said += f" A round lasts {in_words(self.every)}."

@@ -142,7 +142,7 @@ class Folder:
             self._drop(self._path(name, sealed))
 
     def _path(self, name: str, sealed: bool) -> str:
-        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
         return os.path.join(self._place, f"{digest}{'.sealed' if sealed else ''}.npz")
 
     def _read(self, path: str) -> Kept | None:

@@ -23,9 +23,9 @@ class Standing:
     name: str
     entrant: str
     tier: int | None
-    """1 for entries that may be the best; None if it has no place in this table."""
+    """1 for entries that may be the best; None if it was not compared on the rows of this table."""
     places: tuple[int, int] | None
-    """The best and worst places it may have."""
+    """The best and worst places it may have among the entries of this table."""
     value: float | None
     """Its released mean loss; None if only a verdict was released."""
     low: float | None
@@ -37,8 +37,8 @@ class Standing:
 
     @property
     def best(self) -> bool:
-        """Whether it may be the best."""
-        return self.tier == 1
+        """Whether it may be the best: no entry is certainly better on the rows of the table."""
+        return self.tier is None or self.tier == 1
 
     @property
     def place(self) -> str:
@@ -65,8 +65,8 @@ class BoardTable(show.Told, Tabular):
     entries: tuple[Standing, ...]
     """The entries with a place, in order."""
     others: tuple[Standing, ...] = ()
-    """Entries without a place: from earlier rounds, whose rows had other features, or not accepted if only improvements
-    are revealed."""
+    """Entries without a place: of other rounds or not in the final, so compared on rows of other features. Their order
+    with those that have one is not decided."""
     separated: int = 0
     """The number of pairs whose order is certain."""
     reveal: str = "at once"
@@ -86,7 +86,7 @@ class BoardTable(show.Told, Tabular):
     hidden: int = 0
     """The numbers of entries that `page` left out, before and after."""
     leaders: tuple[str, ...] | None = None
-    """On a page, the names of all entries that may be the best, on any page; None if they are all here."""
+    """On a page, the names of all entries that may be the best, on any page, the leader first; None if all are here."""
 
     def __len__(self) -> int:
         """The number of entries with a place."""
@@ -115,42 +115,71 @@ class BoardTable(show.Told, Tabular):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The names of all entries that may be the best."""
+        """The names of all entries that may be the best, those without a place included."""
         if self.leaders is not None:
             return self.leaders
-        return tuple(each.name for each in self.entries if each.best)
+        return tuple(each.name for each in (*self.entries, *self.others) if each.best)
+
+    @property
+    def placed(self) -> int:
+        """The number of entries with a place, on all pages."""
+        return len(self.entries) + self.hidden
 
     @property
     def pairs(self) -> int:
         """The number of pairs of entries."""
-        count = len(self.entries) + self.hidden
+        count = self.placed + len(self.others)
         return count * (count - 1) // 2
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of several entries is certainly better than all others."""
+        return self.consistent and self.placed + len(self.others) > 1 and len(self.best) == 1
+
+    @property
+    def among(self) -> str:
+        """Which entries have places, if not all of them do."""
+        return "" if not self.others else " in the final" if self.final else " in this round"
 
     @property
     def verdict(self) -> str:
         """The conclusion, in words."""
-        count, best = len(self.entries) + self.hidden, self.best
+        count, best = self.placed, len(self.best) - len(self.others)
         if not count:
             return "no entries yet"
-        if count == 1:
-            return f"{visible(best[0])} is the only entry"
-        return f"{visible(best[0])} is the best" if len(best) == 1 else f"{len(best):,} of {count:,} may be the best"
+        first = visible(self.best[0])
+        if not self.consistent:
+            said = "nothing is certain: released intervals contradict each other"
+        elif count == 1:
+            said = f"{first} is the only entry{self.among or (' revealed' if self.sealed else '')}"
+        elif best == 1:
+            said = f"{first} is the best" + (f" of {count:,}{self.among}" if self.others else "")
+        else:
+            said = f"{best:,} of {count:,}{self.among} may be the best"
+            if self.reveal == "improvements" and not self.final:
+                latest = f"{first} is the last certified improvement" if self.separated else "no certified improvement"
+                said = f"{latest}; {said}"
+        return said + (f"; {len(self.others):,} more not ranked here" if self.others else "")
 
     @property
     def meaning(self) -> tuple[str, ...]:
         """What the order means and what it does not, in sentences."""
-        if self.reveal == "improvements" and not self.final:
-            return (
-                "Only improvements are revealed. Every entry listed was certified to be better than the one below it. "
-                "All that is known of the others is that they were not certified; their order is unknown.",
-                self.covers,
-            )
-        return (
-            "Entries in one tier cannot be told apart: their order within it means nothing. Every entry in a lower "
-            "tier is certainly worse than some entry in the tier above it, but not necessarily worse than all.",
+        said = [
+            "The order of entries within a tier is not decided. Every entry in a lower tier is certainly worse than "
+            "some entry in the tier above it, but not necessarily worse than all.",
             "Place 2 to 5 of 9 means: at least one entry is certainly better, at least four are certainly worse.",
-            self.covers,
-        )
+        ]
+        if self.reveal == "improvements" and not self.final:
+            said.append(
+                "Only improvements are revealed: an entry becomes the leader if it is certainly better than the leader "
+                "it challenged. Nothing is known of one that did not, so it may be better than the leader."
+            )
+        if self.others:
+            said.append(
+                f"Places are among the {self.placed:,} entries{self.among}. The {len(self.others):,} others were "
+                "compared on other rows or not at all: nothing is certain about their order with these."
+            )
+        return (*said, self.covers) if self.covers else tuple(said)
 
     def page(self, first: int, count: int) -> BoardTable:
         """Return part of the table: some entries, in order.
@@ -221,14 +250,14 @@ class BoardTable(show.Told, Tabular):
         }
 
     def badge(self) -> str:
-        """Draw a small SVG badge for other pages: how many entries may be the best.
+        """Draw a small SVG badge for other pages: the verdict, in green once one entry is certainly the best.
 
         Returns:
             A complete SVG document without scripts, links or embedded fonts.
         """
         from afresh.boards.badge import badge
 
-        return badge(f"{self.board}: {self.verdict}", show.percent(self.confidence), decided=len(self.best) == 1)
+        return badge(f"{self.board}: {self.verdict}", show.percent(self.confidence), decided=self.decided)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the table: one line per entry, intervals on a common scale, those that may be the best in color.
@@ -286,7 +315,7 @@ class BoardTable(show.Told, Tabular):
             blocks.append(
                 show.Alert(
                     "Some released intervals contradict each other, so at least one missed its true value, which may "
-                    f"happen with probability {1 - self.confidence:.3g}. Nothing is concluded from contradictions."
+                    f"happen with probability {1 - self.confidence:.3g}. So no order is certain."
                 )
             )
         if self.entries:
@@ -298,15 +327,15 @@ class BoardTable(show.Told, Tabular):
         if self.sealed:
             when = "" if self.opens is None else f", on {self.opens[:16].replace('T', ' ')} UTC"
             blocks.append(show.Line(f"{self.sealed:,} more wait for the next round{when}."))
-        if len(self.entries) + self.hidden > 1:
+        if self.pairs:
             blocks.append(show.Line(f"The order of {self.separated:,} of {self.pairs:,} pairs is certain."))
-            blocks += [show.Line(each) for each in self.meaning if each]
+            blocks += map(show.Line, self.meaning)
         return blocks
 
     def _table(self, entries: Sequence[Standing]) -> show.Table:
         low, high = self.scale
         header = ["tier", "place", "entry", "by", "value", "interval", f"{low:g} to {high:g}", "group"]
-        best = "the best" if len(self.best) == 1 else "may be the best"
+        best = "the best" if self.decided else "may be the best"
         rows = [[*_cells(each, self.scale), best if each.best else ""] for each in entries]
         kept = [bool(name) and (name != "by" or any(each.entrant for each in entries)) for name in header]
         if all(each.value is None for each in entries):
@@ -314,7 +343,7 @@ class BoardTable(show.Told, Tabular):
         return show.Table(list(itertools.compress(header, kept)), [list(itertools.compress(row, kept)) for row in rows])
 
     def _without_place(self) -> show.Fold:
-        why = "not certified as improvements" if self.reveal == "improvements" else "of earlier rounds, on other rows"
+        why = "not in the final" if self.final else "of other rounds, on other rows"
         rows = [[each.name, each.entrant, _numbers(each) or "-"] for each in self.others[:_MOST_SHOWN]]
         more = f", the first {_MOST_SHOWN}" if len(self.others) > _MOST_SHOWN else ""
         return show.Fold(f"{len(self.others):,} without a place: {why}{more}", [show.Table(["entry", "by", ""], rows)])
@@ -349,6 +378,9 @@ class Submitted(show.Told):
     accepted: bool | None = None
     """If only improvements are revealed, whether it is one."""
     entries: int = 0
+    """The number of entries with a place."""
+    others: int = 0
+    """The number of entries without one: see `BoardTable.others`."""
     confidence: float
     charged: int
     left: int
@@ -360,20 +392,22 @@ class Submitted(show.Told):
     def verdict(self) -> str:
         """In words."""
         if self.accepted is not None:
-            return "certified as an improvement" if self.accepted else "not certified as an improvement"
+            over = ", ".join(map(visible, self.compared))
+            return f"certainly better than {over}" if self.accepted else f"not certainly better than {over}"
         if self.standing is None:
             return "sealed until the round is revealed"
-        if self.entries == 1:
-            return "the only entry"
         if self.standing.tier is None:
-            return "without a place in this round"
+            return "not ranked in this table"
+        among = " ranked together" if self.others else ""
+        if self.entries == 1:
+            return f"the only entry{among}"
         best = ", may be the best" if self.standing.best and self.standing.places != (1, 1) else ""
-        return f"place {self.standing.place} of {self.entries:,}{best}"
+        return f"place {self.standing.place} of {self.entries:,}{among}{best}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        names = ("board", "name", "entrant", "verdict", "accepted", "entries", "confidence", "charged", "left", "opens")
-        told = {name: getattr(self, name) for name in names}
+        names = ("board", "name", "entrant", "verdict", "accepted", "entries", "others")
+        told = {name: getattr(self, name) for name in (*names, "confidence", "charged", "left", "opens")}
         standing = None if self.standing is None else self.standing.to_dict()
         return {**told, "standing": standing, "compared": list(self.compared), "simulated": self.simulated}
 

@@ -28,25 +28,16 @@ def table_of(
     final = target is None and recorded.final is not None
     graph = recorded.graph(target)
     order = graph.constraints.solve()
-    places, improvements = order.places, reveal == "improvements" and not final
-    accepted = {each.name: place for place, each in enumerate(recorded.challenges, 1) if each.passed}
-    accepted |= dict.fromkeys(list(recorded.submissions)[:1], 0)
-    standings, others = [], []
-    for name, i in graph.places.items():
+    standings = []
+    for (name, i), places in zip(graph.places.items(), order.places, strict=True):
         told = standing(recorded, name, graph.values.get(name), float(order.low[i]), float(order.high[i]))
-        if improvements and name not in accepted:
-            others.append(told)
-        else:
-            standings.append(replace(told, tier=int(order.tiers[i]), places=places[i]))
-    if improvements:  # places among those that are listed: a chain
-        count = len(standings)
-        chain = sorted(standings, key=lambda each: -accepted[each.name])
-        standings = [replace(each, tier=i, places=(i, i)) for i, each in enumerate(chain, 1)]
-        separated = count * (count - 1) // 2
+        standings.append(replace(told, tier=int(order.tiers[i]), places=places))
+    if reveal == "improvements" and not final:  # the leader first, then earlier ones; the rest as they came
+        led = {name: -place for place, name in enumerate(recorded.led)}
+        standings.sort(key=lambda each: (each.tier or 0, led.get(each.name, 1)))
     else:
         standings.sort(key=lambda each: (each.tier or 0, math.inf if each.value is None else each.value))
-        separated = order.separated
-    others += [elsewhere(recorded, name) for name in recorded.submissions if name not in graph.places]
+    others = [elsewhere(recorded, name) for name in recorded.submissions if name not in graph.places]
     return BoardTable(
         board=recorded.board,
         loss=recorded.loss or (loss.words if loss is not None else ""),
@@ -54,7 +45,7 @@ def table_of(
         confidence=confidence,
         entries=tuple(standings),
         others=tuple(others),
-        separated=separated,
+        separated=order.separated,
         reveal=reveal,
         final=final,
         consistent=order.consistent,
@@ -71,7 +62,7 @@ def standing(recorded: Recorded, name: str, value: float | None, low: float | No
 
 
 def elsewhere(recorded: Recorded, name: str) -> Standing:
-    """An entry that is not in the shown table: it is from an earlier round."""
+    """An entry that is not in the shown table: it was compared on other rows."""
     return standing(recorded, name, *recorded.last.get(name, (None, None, None)))
 
 

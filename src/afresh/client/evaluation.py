@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import time
 from typing import Any
 
@@ -11,7 +10,7 @@ from afresh.client.connection import Connection
 from afresh.client.doors import all_pages
 from afresh.errors import TimedOut, TooMany
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
-from afresh.judging.files import Files, read_candidate
+from afresh.judging.files import Files, Given, read_candidate
 from afresh.judging.results import Checked, Tried
 from afresh.results import show
 from afresh.results.budget import Budget
@@ -23,7 +22,11 @@ _RUNS = 6  # this many runs of the evaluator may have to end before an answer co
 
 
 class RemoteJudge(show.Shown, Closing):
-    """Sends candidates to a service, which runs them. Make one with `afresh.connect(url).evaluation(name)`."""
+    """Sends candidates to a service, which runs them. Make one with `afresh.connect(url).evaluation(name)`.
+
+    A candidate is the path of a file, a folder or an archive, or the content of one file as bytes. Its `name` in the
+    record is that of the file or folder unless you give one; its files identify it.
+    """
 
     def __init__(self, connection: Connection, name: str) -> None:
         """Ask the service for its description."""
@@ -35,8 +38,8 @@ class RemoteJudge(show.Shown, Closing):
         """The most bytes that a candidate may have."""
         return int(self.told["candidate"])
 
-    def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
-        """Read a candidate from a file, a folder or an archive."""
+    def read(self, candidate: Given, name: str | None = None) -> Files:
+        """Read a candidate, which is limited in size, without sending it."""
         return read_candidate(candidate, self.most, name)
 
     def open_items(self) -> list[dict[str, Any]]:
@@ -49,22 +52,22 @@ class RemoteJudge(show.Shown, Closing):
         found: Checked = from_json(self._patiently(lambda: self._get("check")))
         return found
 
-    def try_open(self, files: Files) -> Tried:
+    def try_open(self, candidate: Given, name: str | None = None) -> Tried:
         """Run a candidate on the open items: scores, and what the evaluator wrote. Free."""
-        found: Tried = self._sent("try", files)
+        found: Tried = self._sent("try", self.read(candidate, name))
         return found
 
-    def propose(self, files: Files) -> Proposed:
+    def propose(self, candidate: Given, name: str | None = None) -> Proposed:
         """Propose a candidate to the gate: accepted or not. Costs 1 answer; the same candidate again is free."""
-        found: Proposed = self._sent("propose", files)
+        found: Proposed = self._sent("propose", self.read(candidate, name))
         return found
 
-    def score(self, files: Files) -> Scored:
+    def score(self, candidate: Given, name: str | None = None) -> Scored:
         """Estimate a candidate's mean score: guessed from the open part, checked on the guarded part. 1 answer."""
-        found: Scored = self._sent("score", files)
+        found: Scored = self._sent("score", self.read(candidate, name))
         return found
 
-    def compare(self, a: Files, b: Files) -> Compared:
+    def compare(self, a: Given, b: Given) -> Compared:
         """Whether B is better than A, item by item. Costs 1 answer."""
         both = [
             {
@@ -74,15 +77,15 @@ class RemoteJudge(show.Shown, Closing):
                 },
                 "base64": True,
             }
-            for each in (a, b)
+            for each in (self.read(a), self.read(b))
         ]
         path = f"/v1/evaluations/{self.name}/compare"
         found: Compared = from_json(self._patiently(lambda: self.connection.post(path, {"candidates": both})))
         return found
 
-    def exam(self, files: Files) -> Examined:
+    def exam(self, candidate: Given, name: str | None = None) -> Examined:
         """Take the exam with the final candidate, once: its score, and its gain over the baseline."""
-        found: Examined = self._sent("exam", files)
+        found: Examined = self._sent("exam", self.read(candidate, name))
         return found
 
     @property

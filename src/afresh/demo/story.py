@@ -183,8 +183,9 @@ def _loop(folder: Path, say: Say) -> dict[str, Any]:
     say(
         f"     guarded   its exam says {f'{score.low:.1%} to {score.high:.1%}':<19}   {honest:.1%}",
         "",
-        f"   The guarded agent tuned on half of them. A gate let {accepted} of {milestones} milestones pass; only real",
-        "   improvements do. The exam, on flights that nothing else has touched, is the number to publish.",
+        f"   The guarded agent tuned on half of them. A gate let {accepted} of {milestones} milestones pass; with 95%",
+        "   confidence all are real improvements. The exam, on flights that nothing else has touched, is the number to",
+        "   publish.",
     )
     guarded = {"low": score.low, "high": score.high, "value": score.value, "true": honest, "accepted": accepted}
     return {"naive": {"claims": claims, "usual": usual, "truths": truths}, "guarded": guarded}

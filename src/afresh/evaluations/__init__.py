@@ -1,6 +1,6 @@
 """Evaluations: items with per-item scores. Some items are open; the others confirm.
 
-`afresh.evaluation` opens one, `read` reads other tools' result files, and a gate lets only real improvements pass.
+`afresh.evaluation` opens one, `read` reads other tools' result files, and a gate accepts improvements.
 """
 
 from afresh.evaluations.reading import read

@@ -2,7 +2,8 @@
 
 A candidate is known by its name and by its scores on the open part, never by those of the guarded part: otherwise a
 free repeat would reveal that two candidates have the same guarded scores. For the same reason, errors name only ids and
-scores of the open part; a guarded score that is not a number from 0 to 1 silently counts as 0.
+scores of the open part; a guarded score that is not a number from 0 to 1 silently counts as 0. Nothing is certified
+from the exam's items after the exam, so there all scores count.
 """
 
 from __future__ import annotations
@@ -116,14 +117,21 @@ class Dealt:
     def candidate(self, results: Results, name: str | None, part: Part = "guarded") -> Candidate:
         """A candidate with its scores, identified by its name and its open scores; without a name it is always new.
 
-        It needs scores for the open part and for the part that is asked.
+        What was run identifies it too, if the results say so; otherwise, in the exam, the scores of the exam do. It
+        needs scores for the open part and for the part that is asked.
         """
         if name is not None:
             checks.text("name", name, "a name for the candidate")
         scores = self.match(results, "open", part)
         nonce = [] if name is not None else [secrets.token_hex(16)]
-        digest = keyed_digest(self.seed, ["candidate", name, *nonce], [scores[self.open]])
-        return Candidate(name or f"candidate {digest[:8]}", digest, scores, self.passes(scores))
+        seen = [scores[self.open]] if part != "exam" or results.key else [scores[self.open], scores[self.exam]]
+        digest = keyed_digest(self.seed, ["candidate", name, results.key, *nonce], seen)
+        return self.known(name or f"candidate {digest[:8]}", digest, scores, results.key)
+
+    def known(self, name: str, digest: str, scores: Floats, key: str = "") -> Candidate:
+        """The candidate with this digest."""
+        seal = keyed_digest(self.seed, ["scores", digest], [scores[self.open | self.guarded]])
+        return Candidate(name, digest, seal, key, scores, self.passes(scores))
 
     def passes(self, scores: Floats) -> bool:
         """Whether scores are passes and failures, judging by the open part."""
@@ -136,7 +144,12 @@ class Candidate:
     """Scores of every item, in the order of the ids."""
 
     name: str
+    """What people call it; nothing is looked up by it."""
     digest: str
+    seal: str
+    """The digest of all its scores but the exam's, with which a gate recognizes scores that it lost."""
+    key: str
+    """The digest of what was run, if its results said so."""
     scores: Floats
     binary: bool
     """Whether all open scores are 0 or 1: a guarded item then counts as passed if its score is 1, and else as failed.

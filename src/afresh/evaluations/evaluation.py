@@ -10,7 +10,7 @@ import numpy as np
 
 from afresh.errors import FewItems, InvalidArgument
 from afresh.evaluations.candidates import Candidate, Dealt, Part, gain_question, score_question
-from afresh.evaluations.reading import read
+from afresh.evaluations.reading import as_given
 from afresh.evaluations.results import two_names
 from afresh.evaluations.verdicts import Compared, Examined, Scored
 from afresh.guard.exam import check_exam
@@ -22,6 +22,7 @@ from afresh.results.closing import Closing
 if TYPE_CHECKING:
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.items import Items
+    from afresh.evaluations.keeping import Keeping
     from afresh.guard.guard import Guard
     from afresh.results.answer import Answer
     from afresh.results.budget import Budget
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Evaluation(show.Shown, Closing):
     """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
 
-    def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
-        """Not for users: `afresh.evaluation` combines the parts. `kept` is a folder for gates, if there is one."""
+    def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: Keeping) -> None:
+        """Not for users: `afresh.evaluation` combines the parts. `kept` is for gates."""
         self.guard, self.id, self.dealt = guard, id, dealt
         self._items, self._kept = items, kept
 
@@ -246,7 +247,7 @@ class Evaluation(show.Shown, Closing):
         return float(np.mean(b.scores[self.dealt.open] - a.scores[self.dealt.open]))
 
     def _read(self, results: Any) -> Any:
-        return read(results, id=self.id if _has_column(results, self.id) else None)
+        return as_given(results, id=self.id if _has_column(results, self.id) else None)
 
     def _asked(self, query: Any, about: str, question: str | None = None, **more: Any) -> Asked:
         return Asked(

@@ -7,9 +7,7 @@ later proposals nothing; only surprises do.
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +16,10 @@ import numpy as np
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.evaluations.candidates import Candidate, gain_question
-from afresh.evaluations.keeping import keep, kept, let_go
 from afresh.evaluations.verdicts import Proposed
-from afresh.guard.claims import ask_task
 from afresh.guard.tasked import Tasked
 from afresh.mechanisms.tasks import Claim
+from afresh.queries.asked import Asked
 from afresh.results import show
 from afresh.theory.binomial import fewest_wins
 from afresh.theory.checked import node_level
@@ -31,66 +28,80 @@ from afresh.theory.symbols import Trail, detectable
 
 if TYPE_CHECKING:
     from afresh.evaluations.evaluation import Evaluation
-    from afresh.ledger import Entry
+    from afresh.evaluations.keeping import Keeping
 
 USEFUL = 0.1  # an improvement that a gate should detect
 DIFFER = 0.2  # the share of items on which a candidate with many edits differs from the incumbent
 _POWER = 0.9
-_BEATS = " scores higher than "
-_KNOWN = re.compile(r"gate: (.*) \[([0-9a-f]{16}) over ([0-9a-f]{16})\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """A candidate that a gate accepted, as the ledger knows it."""
+class Known:
+    """A candidate, as the ledger knows it."""
 
     name: str
     digest: str
-    over: str
-    """The digest of the candidate it replaced."""
-    replaced: str
-    """The name of the candidate it replaced."""
+    seal: str
+    key: str
+    """The digest of what was run, if its results said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict of a gate, as the ledger knows it."""
+
+    candidate: Known
+    over: Known
+    """The candidate it was compared with."""
+    passed: bool
+    question: str
+    """The digest of the question."""
+    step: float
+    """After how many symbols it was recorded."""
 
 
 class Gate(show.Shown):
     """A ratchet over the candidates of an evaluation. Make one with `Evaluation.gate`."""
 
-    def __init__(self, evaluation: Evaluation, incumbent: Candidate, margin: float, folder: str | None) -> None:
+    def __init__(self, evaluation: Evaluation, incumbent: Candidate, margin: float, keeping: Keeping) -> None:
         """Not for users: `open_gate` finds the incumbent."""
         self.evaluation, self.margin = evaluation, margin
-        self._incumbent, self._folder = incumbent, folder
+        self._incumbent, self._keeping = incumbent, keeping
 
     @property
     def incumbent(self) -> str:
         """The name of the candidate to beat: the first one, or the one accepted last."""
         last = accepted_by(self.evaluation)
-        return last[-1].name if last else self._incumbent.name
+        return last[-1].candidate.name if last else self._incumbent.name
 
     @property
     def accepted(self) -> list[str]:
         """The names of all accepted candidates, in order; with the guard's confidence, all are real improvements."""
-        return [each.name for each in accepted_by(self.evaluation)]
+        return [each.candidate.name for each in accepted_by(self.evaluation)]
 
     def propose(self, results: Any, name: str) -> Proposed:
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
-        Nothing else is released: a rejection is one bit. Repeating a proposal is free and gives the same verdict. If
-        another proposal is accepted in the meantime, this one must beat it too, which costs one more answer. Proposing
-        every edit wastes answers: tune on the open part, and propose what survived at milestones.
+        Nothing else is released: a rejection is one bit. A proposal with the same name and open scores is a repeat: it
+        is free, and gives the verdict on the results that were proposed first, for the guarded scores passed now are
+        not read. Give other results another name. If another proposal is accepted in the meantime, this one must beat
+        it too, which costs one more answer. Proposing every edit wastes answers: tune on the open part, and propose
+        what survived at milestones.
 
         Args:
             results: As in `Evaluation.score`.
             name: The candidate's name.
 
         Returns:
-            Whether it was accepted. If it was, it is a real improvement.
+            Whether it was accepted. If it was, it is a real improvement, with the guard's confidence.
 
         Raises:
-            InvalidArgument: The results do not fit the items; nothing was charged.
+            InvalidArgument: The results do not fit the items, or the name belongs to others; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         checks.text("name", name, "a name for the candidate")
         candidate = self.evaluation.candidate(results, name)
+        check_name(self.evaluation, candidate)
         found = self._judged(candidate, 0)
         while not isinstance(found, Proposed):  # another was accepted while this one was judged: beat that one
             found = self._judged(candidate, found)
@@ -101,29 +112,43 @@ class Gate(show.Shown):
         evaluation, before = self.evaluation, self._current()
         desk, analyst = evaluation.guard.desk, evaluation.guard.analyst
         past = accepted_by(evaluation)
-        if past and past[-1].digest == candidate.digest[:16]:  # asked again after it was accepted
-            return self._told(candidate, past[-1].replaced, True, desk.left(analyst))
-        tasked = self._tasked(before, candidate)
-        keep(self._folder, candidate)  # before it can be accepted: a crash in between loses nothing
+        if past and past[-1].candidate.digest == candidate.digest:  # asked again after it was accepted
+            return self._told(candidate, past[-1].over.name, True, desk.left(analyst))
+        needed = self._needed()
+        for each in (before, candidate):  # before it can be accepted: a crash in between loses nothing
+            if each.digest not in needed:  # otherwise those that were judged are kept
+                self._keeping.keep(each.digest, each.scores)
         detects = self._detects(self._level(), self._spread(before, candidate))
         try:
-            reply = ask_task(desk, analyst, tasked, "a proposal")
+            (reply,) = desk.answer([self._asked(before, candidate)], analyst)
         except BudgetExhausted:
-            let_go(self._folder, candidate, [before.digest])
+            self._let_go(candidate)
             raise
         outcome = reply.parts[0].entry.outcome
         assert outcome is not None
         released: Any = outcome.released
         passed, charged = bool(released["passed"]), charged + len(reply.charged)
         if passed:
-            mine = (candidate.digest[:16], before.digest[:16])
-            if mine not in [(each.digest, each.over) for each in accepted_by(evaluation)]:
+            mine = (candidate.digest, before.digest)
+            if mine not in [(each.candidate.digest, each.over.digest) for each in accepted_by(evaluation)]:
                 return charged
-            self._incumbent = candidate
+            if reply.charged:  # otherwise another process was judged by its scores, and kept those
+                self._keeping.keep(candidate.digest, candidate.scores)
+                self._incumbent = candidate
         else:
-            let_go(self._folder, candidate, [before.digest])
+            self._let_go(candidate)
         gained = evaluation.open_difference(before, candidate)
         return self._told(candidate, before.name, passed, reply.left, charged, gained, detects)
+
+    def _let_go(self, candidate: Candidate) -> None:
+        """Forget a candidate that was not accepted, unless it is one that others were compared with."""
+        if candidate.digest not in self._needed() | {self._incumbent.digest}:
+            self._keeping.drop(candidate.digest)
+
+    def _needed(self) -> set[str]:
+        """The digests of all that are or were the incumbent."""
+        accepted = {each.candidate.digest for each in accepted_by(self.evaluation)}
+        return accepted | {each.over.digest for each in verdicts_of(self.evaluation)}
 
     def judged(self, results: Any, name: str) -> bool:
         """Whether this proposal was already decided: proposing it again is free and gives the same verdict. Free.
@@ -137,10 +162,10 @@ class Gate(show.Shown):
         """
         candidate = self.evaluation.candidate(results, name, "open")
         past = accepted_by(self.evaluation)
-        if past and past[-1].digest == candidate.digest[:16]:
+        if past and past[-1].candidate.digest == candidate.digest:
             return True
-        text, desk = self._tasked(self._current(), candidate).text, self.evaluation.guard.desk
-        return any(each.text == text and each.outcome is not None for each in desk.ledger.entries(desk.terms))
+        question = self._tasked(self._current(), candidate).digest
+        return any(each.question == question for each in verdicts_of(self.evaluation))
 
     def detects(self, *, disagreement: float = DIFFER, proposals: int | None = None, acceptances: int = 0) -> float:
         """Show the smallest true improvement beyond the margin that is accepted about nine times in ten. Free.
@@ -201,8 +226,8 @@ class Gate(show.Shown):
     def _current(self) -> Candidate:
         """The incumbent, which another process may have changed."""
         past = accepted_by(self.evaluation)
-        if past and past[-1].digest != self._incumbent.digest[:16]:
-            self._incumbent = _found(self.evaluation, past[-1], self._folder)
+        if past and past[-1].candidate.digest != self._incumbent.digest:
+            self._incumbent = _in_force(self.evaluation, past[-1].candidate, None, self._keeping)
         return self._incumbent
 
     def _tasked(self, a: Candidate, b: Candidate) -> Tasked:
@@ -210,9 +235,22 @@ class Gate(show.Shown):
         query = gain_question(a, b, desk.terms.seed)
         task = Claim(0.5 + self.margin / 2, 1.0, expected=self._foretold(a, b), signs=True)
         by = f" by more than {self.margin:g}" if self.margin else ""
-        names = f"{json.dumps(b.name)}{_BEATS}{json.dumps(a.name)}{by}"
-        text = f"gate: {names} [{b.digest[:16]} over {a.digest[:16]}]"
+        text = f"gate: {b.name} scores higher than {a.name}{by}"
         return Tasked((query,), task, text, query.bounds, query.levels)
+
+    def _asked(self, a: Candidate, b: Candidate) -> Asked:
+        """The proposal of B over A, recorded with all that identifies them."""
+        tasked = self._tasked(a, b)
+        both = {what: [each.name, each.digest, each.seal, each.key] for what, each in (("candidate", b), ("over", a))}
+        return Asked(
+            queries=(tasked,),
+            question=tasked.text,
+            bounds=tasked.bounds,
+            about_value="a proposal",
+            about_missing="",
+            rule="improvement",
+            parameters={"gate": both},
+        )
 
     def _foretold(self, a: Candidate, b: Candidate) -> bool:
         """Whether the open part predicts a pass: a function of it and the plan alone, so repeats stay repeats."""
@@ -287,25 +325,42 @@ class Gate(show.Shown):
         return [show.Title("Gate"), show.Facts(facts), show.Line(self.advice)]
 
 
-def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, folder: str | None) -> Gate:
+def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, keeping: Keeping) -> Gate:
     """The gate of an evaluation, with the incumbent in force."""
     by = checks.number("margin", margin, "an improvement of the mean score, from 0 to below 1", least=0, below=1)
-    past = accepted_by(evaluation)
+    past = [each.candidate for each in accepted_by(evaluation)]
     given = None if incumbent is None else evaluation.candidate(incumbent, name)
+    if given is not None:
+        check_name(evaluation, given)
     if not past:
         if given is None:
             raise InvalidArgument("a gate needs its first incumbent; pass its results: evaluation.gate(results).")
-        found = given
-    elif given is not None and given.digest[:16] == past[-1].digest:
-        found = given
-    elif given is not None and given.digest[:16] not in {each.over for each in past}:
+        overs = {each.over.digest: each.over for each in verdicts_of(evaluation)}
+        first = overs.get(given.digest)
+        found = given if first is None else _in_force(evaluation, first, given, keeping)
+    elif given is not None and given.digest not in {each.over.digest for each in accepted_by(evaluation)} | {
+        past[-1].digest
+    }:
         raise InvalidArgument(
             f"the incumbent of this gate is {checks.shown(past[-1].name)}, and {checks.shown(given.name)} with these "
             "results never was the incumbent; leave out incumbent= to continue."
         )
     else:  # a script that starts with its baseline continues where it stopped
-        found = _found(evaluation, past[-1], folder)
-    return Gate(evaluation, found, by, folder)
+        found = _in_force(evaluation, past[-1], given, keeping)
+    return Gate(evaluation, found, by, keeping)
+
+
+def check_name(evaluation: Evaluation, candidate: Candidate) -> None:
+    """Refuse a name that this evaluation's gate knows with other open scores, which everyone may see."""
+    if candidate.key:
+        return  # what was run identifies it, and its author may call other files the same
+    for each in verdicts_of(evaluation):
+        for known in (each.candidate, each.over):
+            if known.name == candidate.name and known.digest != candidate.digest and not known.key:
+                raise InvalidArgument(
+                    f"the gate knows {checks.shown(candidate.name)} with other scores on the open items; give these "
+                    "results another name. Nothing was charged."
+                )
 
 
 def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0) -> float:
@@ -340,40 +395,51 @@ def _enough(evaluation: Evaluation, margin: float) -> int:
     return math.ceil(items / step) * step
 
 
-def accepted_by(evaluation: Evaluation) -> list[Accepted]:
+def accepted_by(evaluation: Evaluation) -> list[Judged]:
     """Everything the gate has accepted, according to the ledger.
 
     Two proposals at once may both beat one incumbent. The one that was recorded first replaced it, and the other did
     not beat that one: it counts as accepted only once it does.
     """
-    desk = evaluation.guard.desk
-    passed = [one for entry in desk.ledger.entries(desk.terms) if (one := _read(entry)) is not None]
-    found: list[Accepted] = []
-    for _, each in sorted(passed, key=lambda one: one[0]):
-        if not found or each.over == found[-1].digest:
+    found: list[Judged] = []
+    for each in sorted((one for one in verdicts_of(evaluation) if one.passed), key=lambda one: one.step):
+        if not found or each.over.digest == found[-1].candidate.digest:
             found.append(each)
     return found
 
 
-def _read(entry: Entry) -> tuple[float, Accepted] | None:
-    """A claim of a gate that passed, and after how many symbols it was recorded."""
-    if entry.outcome is None or (known := _KNOWN.fullmatch(entry.text)) is None:
-        return None
-    released: Any = entry.outcome.released
-    if released.get("task") != 1.0 or not released["passed"]:
-        return None
-    name, end = json.JSONDecoder().raw_decode(known[1])
-    replaced, _ = json.JSONDecoder().raw_decode(known[1], end + len(_BEATS))
-    return released["steps"], Accepted(str(name), known[2], known[3], str(replaced))
+def verdicts_of(evaluation: Evaluation) -> list[Judged]:
+    """All verdicts of an evaluation's gate, according to the ledger."""
+    desk, found = evaluation.guard.desk, []
+    with desk.ledger.reading(desk.terms) as account:
+        for each in account.stated.values():
+            if "gate" in each.parameters:
+                entry, both = account.entries[each.parts[0] - 1], each.parameters["gate"]
+                assert entry.outcome is not None
+                released: Any = entry.outcome.released
+                known = (Known(*both["candidate"]), Known(*both["over"]))
+                found.append(Judged(*known, bool(released["passed"]), entry.digest, released["steps"]))
+    return found
 
 
-def _found(evaluation: Evaluation, last: Accepted, folder: str | None) -> Candidate:
-    """The incumbent's stored scores, or an error that says what to pass."""
-    scores = kept(folder, last.digest)
-    if scores is None or len(scores[1]) != evaluation.items:
+def _in_force(evaluation: Evaluation, known: Known, given: Candidate | None, keeping: Keeping) -> Candidate:
+    """A candidate with the scores it was judged by: those that were kept, or the ones given if they are the same.
+
+    Only if none were kept does it show whether guarded scores agree; who has lost the folder has their file.
+    """
+    scores = keeping.get(known.digest)
+    if scores is not None and len(scores) == evaluation.items:
+        found = evaluation.dealt.known(known.name, known.digest, scores, known.key)
+        if found.seal == known.seal:  # not those of another process that proposed others at the same time
+            return found
+    if given is None or given.digest != known.digest:
         raise InvalidArgument(
-            f"the incumbent is {checks.shown(last.name)}, and its scores were not kept here; pass its results: "
-            f"evaluation.gate(results, name={checks.shown(last.name)})."
+            f"the incumbent is {checks.shown(known.name)}, and its scores were not kept here; pass its results: "
+            f"evaluation.gate(results, name={checks.shown(known.name)})."
         )
-    digest, values = scores
-    return Candidate(last.name, digest, values, evaluation.dealt.passes(values))
+    if given.seal != known.seal:
+        raise InvalidArgument(
+            f"the incumbent is {checks.shown(known.name)}, with other scores than these; pass the results that were "
+            "judged under this name. Nothing was charged."
+        )
+    return given

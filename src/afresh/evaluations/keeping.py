@@ -1,50 +1,57 @@
-"""The scores of a gate's incumbent, kept next to the ledger's file for its owner only, so that a gate can continue.
+"""The scores of a gate's current best, kept so that a gate can continue with those that were accepted.
 
-They contain guarded scores, like the results that were passed: anyone who can read the ledger can read them.
+In a folder next to the ledger's file they are for its owner only: they contain guarded scores, like the results that
+were passed, and anyone who can read the ledger can read them. Without such a file they last as long as the process.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from afresh.evaluations.candidates import Candidate
+Floats = NDArray[np.float64]
 
 
-def keep(folder: str | None, candidate: Candidate) -> None:
-    """Write a candidate's scores, whole or not at all."""
-    if folder is None:
-        return
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = _path(folder, candidate.digest)
-    if os.path.exists(path):
-        return
-    part = f"{path}.{os.urandom(4).hex()}"  # of several threads, each its own
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        np.savez(file, digest=np.array(candidate.digest), scores=candidate.scores)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+class Keeping:
+    """Scores of candidates, by their digests."""
 
+    def __init__(self, folder: str | None) -> None:
+        """Keep scores in a folder, which is made when it is needed, or in memory."""
+        self._folder = folder
+        self._held: dict[str, Floats] = {}
 
-def kept(folder: str | None, digest: str) -> tuple[str, NDArray[np.float64]] | None:
-    """The whole digest and the scores of a candidate, if they were kept."""
-    if folder is None or not os.path.exists(_path(folder, digest)):
-        return None
-    with np.load(_path(folder, digest), allow_pickle=False) as found:
-        return str(found["digest"]), np.asarray(found["scores"], dtype=np.float64)
+    def keep(self, digest: str, scores: Floats) -> None:
+        """Keep a candidate's scores, whole or not at all, in place of others."""
+        if self._folder is None:
+            self._held[digest] = scores
+            return
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = self._path(digest)
+        part = f"{path}.{os.urandom(4).hex()}"  # of several threads, each its own
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            np.save(file, scores, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
 
+    def get(self, digest: str) -> Floats | None:
+        """A candidate's scores, if they were kept."""
+        if self._folder is None:
+            return self._held.get(digest)
+        try:
+            return np.asarray(np.load(self._path(digest), allow_pickle=False), dtype=np.float64)
+        except FileNotFoundError:
+            return None
 
-def let_go(folder: str | None, candidate: Candidate, needed: Collection[str]) -> None:
-    """Remove the scores of a candidate that was not accepted, unless it is the incumbent."""
-    if folder is not None and candidate.digest not in needed and os.path.exists(_path(folder, candidate.digest)):
-        os.remove(_path(folder, candidate.digest))
+    def drop(self, digest: str) -> None:
+        """Forget a candidate that was not accepted."""
+        self._held.pop(digest, None)
+        if self._folder is not None:
+            with suppress(FileNotFoundError):
+                os.remove(self._path(digest))
 
-
-def _path(folder: str, digest: str) -> str:
-    return os.path.join(folder, f"{digest[:16]}.npz")
+    def _path(self, digest: str) -> str:
+        return os.path.join(self._folder or "", f"{digest}.npy")

@@ -12,6 +12,7 @@ from afresh.errors import PlanMismatch
 from afresh.evaluations.candidates import Dealt
 from afresh.evaluations.evaluation import Evaluation
 from afresh.evaluations.items import read_items
+from afresh.evaluations.keeping import Keeping
 from afresh.guard.guard import Guard
 from afresh.guard.open import Opening, check_opening, open_desk, opened_engine
 from afresh.guard.scope import Scope
@@ -105,7 +106,7 @@ def evaluation(
         kept = desk.plan.mechanism.exam_rows
         exam_places = np.zeros(0, np.int64) if kept is None else rows_of_span(engine, kept)
         dealt = Dealt(found.ids, rows_of_span(engine, span), exam_places, desk.terms.seed)
-        return Evaluation(guard, found, dealt, id, _folder(ledger, desk.terms.data))
+        return Evaluation(guard, found, dealt, id, Keeping(_folder(ledger, desk.terms.data)))
     except BaseException:
         guard.close()
         raise
@@ -120,4 +121,4 @@ def _folder(ledger: Any, data: str) -> str | None:
     place = default_place() if ledger is None else os.fspath(ledger)
     if place == ":memory:" or is_server(place):
         return None
-    return os.path.join(os.path.abspath(os.path.expanduser(place)) + ".gates", data[:32])
+    return os.path.join(os.path.abspath(os.path.expanduser(place)) + ".gates", data)

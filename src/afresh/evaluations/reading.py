@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +17,12 @@ from afresh.evaluations.inspect_log import read_inspect
 from afresh.evaluations.junit import read_junit
 from afresh.evaluations.lm_eval import is_samples, read_samples
 from afresh.evaluations.promptfoo import is_promptfoo, read_promptfoo
-from afresh.evaluations.results import Results, from_mapping, is_file, unreadable
+from afresh.evaluations.results import Results, are_scores, from_mapping, is_file, unreadable
 
 _FILES = (
     "an Inspect log (.eval), a sample file of lm-evaluation-harness (.jsonl), HELM's per_instance_stats.json, "
-    "promptfoo's output (.json), JUnit XML (.xml), or a table with ids and scores (.jsonl, .csv, .parquet)"
+    "promptfoo's output (.json), JUnit XML (.xml), an object of scores by id (.json), or a table with ids and scores "
+    "(.jsonl, .json, .csv, .parquet)"
 )
 _GIVEN = f"a mapping of ids to scores, a frame or a list of dicts with both, or the path of {_FILES}"
 
@@ -50,9 +52,30 @@ def read(
         Ids, scores and trials, for `Evaluation.score` and `Gate.propose`.
 
     Raises:
-        DataError: The file cannot be read, or has several scores and none was named.
+        DataError: The file cannot be read or no reader recognizes it, it has several scores and none was named, or a
+            score is not a number from 0 to 1.
         InvalidArgument: The results are of none of these kinds.
     """
+    found = as_given(results, id=id, score=score, candidate=candidate, trials=trials)
+    for each, value in zip(found.ids, found.scores, strict=True):
+        if not 0 <= value <= 1:
+            said = "not a number" if math.isnan(value) else f"{value:g}"
+            raise DataError(
+                f"the score of item {checks.shown(each)} is {said}, must be a number from 0 to 1; score failures as 0, "
+                "and divide scores on another scale by their maximum."
+            )
+    return found
+
+
+def as_given(
+    results: Any,
+    *,
+    id: str | None = None,
+    score: str | None = None,
+    candidate: str | None = None,
+    trials: bool = False,
+) -> Results:
+    """The same, with any scores: an evaluation checks those of open items only, and its errors depend on no others."""
     for name, value in (("id", id), ("score", score), ("candidate", candidate)):
         if value is not None:
             checks.text(name, value, "a name")
@@ -112,4 +135,23 @@ def _read_json(
         return read_promptfoo(found, path, id, score, candidate)
     if isinstance(found, dict) and {"eval", "samples"} <= found.keys():
         return read_inspect(path, score)
-    return read(found, id=id, score=score, trials=trials)
+    if isinstance(found, dict) and are_scores(each for of_item in found.values() for each in _trials(of_item)):
+        return from_mapping(found)
+    if isinstance(found, list) and found and isinstance(found[0], dict):
+        return tables.from_rows(found, os.path.basename(os.fspath(path)), id, score, trials=trials)
+    raise unreadable(path, f"has no per-item scores that are recognized: it is {_described(found)}", f"give {_FILES}")
+
+
+def _trials(score: object) -> list[object]:
+    """The trials of an item in a mapping."""
+    return score if isinstance(score, list) and score else [score]
+
+
+def _described(found: object) -> str:
+    """What a JSON document is, by its keys and types."""
+    if isinstance(found, dict):
+        return f"an object with {len(found):,} keys: {checks.shown(list(found))}" if found else "an empty object"
+    if isinstance(found, list):
+        return f"a list of {len(found):,}, the first of which is {_described(found[0])}" if found else "an empty list"
+    kinds = {str: "text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(found), "a number")

@@ -23,6 +23,8 @@ class Results(NamedTuple):
     scores: list[float]
     """NaN if there is no number."""
     trials: list[object]
+    key: str = ""
+    """The digest of what was run, if whoever ran it has one: it identifies a candidate, whatever its scores are."""
 
     @staticmethod
     def of(rows: Iterable[tuple[object, object, object]]) -> Results:
@@ -69,6 +71,15 @@ def id_text(value: object) -> str:
     if isinstance(value, float) and math.isfinite(value) and value == math.floor(value):
         return str(int(value))
     raise checks.wrong("id", value, "a string or a whole number")
+
+
+def are_scores(values: Iterable[object]) -> bool:
+    """Whether at least half of these are scores, or missing, by their types.
+
+    A candidate may have left words for some items. Where half of them are open, no guarded score decides this.
+    """
+    found = [each in (None, "") or isinstance(each, float) or not math.isnan(as_score(each)) for each in values]
+    return bool(found) and 2 * sum(found) >= len(found)
 
 
 def as_score(value: object) -> float:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from afresh import checks
 from afresh.errors import DataError
-from afresh.evaluations.results import Results, choose, unreadable
+from afresh.evaluations.results import Results, are_scores, choose, unreadable
 
 TRIALS = ("trial", "epoch")
 
@@ -88,10 +89,16 @@ def from_rows(
         if not isinstance(row, Mapping):
             raise DataError(f"{path}: row {number} is a {type(row).__name__}, must be a dict with an id and a score.")
     names = [name for name in rows[0] if isinstance(name, str)]
-    by = choose(path, "id", [id] if id in names else ["id"] if "id" in names and id is None else [], id)
+    by = "id" if id is None else id
+    if by not in names:
+        said = f"has no {checks.shown(by)}, an item's id; its fields are {checks.shown(names)}"
+        raise unreadable(path, said, "name the one with ids: afresh.evaluations.read(path, id=...)")
     counted = next((name for name in TRIALS if name in names), None)
     rest = [name for name in names if name not in (by, counted)]
     which = choose(path, "score", ["score"] if score is None and "score" in rest else rest, score)
+    if not are_scores(row.get(which) for row in rows):
+        said = f"has no scores in {checks.shown(which)}; its fields are {checks.shown(names)}"
+        raise unreadable(path, said, "a score is a number from 0 to 1, or true or false")
     missing = object()
 
     def triples() -> Iterator[tuple[object, object, object]]:

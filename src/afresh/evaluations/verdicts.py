@@ -9,6 +9,10 @@ from afresh.results import show
 from afresh.results.answer import Difference, Released, cost_line, exam_line, simulation_mark
 
 _DO_NOT = "do not report this as an improvement"
+_BEFORE = show.Line(
+    "Asked before: this is about the results first given under this name. Those given now were not read; give other "
+    "results another name."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +43,10 @@ class Scored(Released):
         said = [show.Line(f"Mean of the open part, which may be overfitted: {self.open_score:.4g}.")]
         if self.confirmed is False:
             wider = "" if self.widened is None else f" Later answers are {max(self.widened, 0.001):.1%} wider."
-            said.append(show.Line(f"The guarded part does not agree with the open part: it is overfitted.{wider}"))
-        return self._lines(self.verdict, *said, show.Line(self.covers))
+            said.append(
+                show.Line(f"The guarded part does not agree with the open part, which may be overfitted.{wider}")
+            )
+        return self._lines(self.verdict, *_again(self.charged), *said, show.Line(self.covers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,12 @@ class Compared(Difference):
 
     def _blocks(self) -> list[show.Block]:
         said = show.Line(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
-        return self._lines(self.verdict, said, show.Line(self.covers))
+        return self._lines(self.verdict, *_again(self.charged), said, show.Line(self.covers))
+
+
+def _again(charged: int) -> list[show.Block]:
+    """What a free repeat is about."""
+    return [] if charged else [_BEFORE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +113,10 @@ class Proposed(show.Told):
     def verdict(self) -> str:
         """In words."""
         by = f" by more than {self.margin:g}" if self.margin else ""
+        who = self.candidate if self.charged else f"{self.candidate}, as first proposed,"
         if self.accepted:
-            return f"accepted: {self.candidate} is better than {self.incumbent}{by}"
-        return f"not accepted: {self.candidate} is not certainly better than {self.incumbent}{by}, {_DO_NOT}"
+            return f"accepted: {who} is better than {self.incumbent}{by}"
+        return f"not accepted: {who} is not certainly better than {self.incumbent}{by}, {_DO_NOT}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -120,12 +132,15 @@ class Proposed(show.Told):
         said = []
         if self.open_difference is not None and self.detects is not None:
             said.append(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
-            said.append(f"A true improvement of {self.margin + self.detects:.3g} or more is accepted 9 times in 10.")
+            said.append(
+                f"A true improvement of {self.margin + self.detects:.3g} or more is accepted about 9 times in 10."
+            )
         if not self.accepted:
             said.append("It may still be better: nothing else was released.")
         return [
             *simulation_mark(self.simulated),
             show.Title(self.verdict),
+            *_again(self.charged),
             *map(show.Line, (*said, self.covers)),
             cost_line(self.charged, self.left),
         ]

@@ -53,7 +53,7 @@ class Files:
 
     @property
     def label(self) -> str:
-        """Its name in the record: a changed candidate has a different one, whatever its author calls it."""
+        """What people call it in the record. The whole digest identifies it; this is only the beginning of it."""
         return f"{self.name} {self.digest[:8]}"
 
     def write(self, folder: Path) -> str:
@@ -87,9 +87,23 @@ def _plain(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else f"candidate{ending if _PLAIN.fullmatch(ending[1:] or '-') else ''}"
 
 
-def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = None) -> Files:
-    """Read the candidate at a path: a file, a folder, or an archive by its ending; at most so many bytes."""
-    place, shown = Path(path), checks.shown(os.fspath(path))
+Given = str | os.PathLike[str] | bytes | Files
+"""A candidate as people pass it: the path of a file, a folder or an archive, or the content of a file as bytes."""
+
+
+def read_candidate(given: Given, most: int, name: str | None = None) -> Files:
+    """Read a candidate: a file, a folder, or an archive by its ending, at a path; or content; at most so many bytes.
+
+    Text is always a path: a mistyped one must not be taken for a candidate, and charged.
+    """
+    if isinstance(given, Files):
+        return given
+    if isinstance(given, bytes):
+        called = "candidate" if name is None else name
+        return unpacked(given, FILE, called, most, called)
+    if given == "" or not isinstance(given, str | os.PathLike):  # an empty path is the current folder
+        raise checks.wrong("candidate", given, "the path of a file, a folder or an archive, or content as bytes")
+    place, shown = Path(given), checks.shown(os.fspath(given))
     called = place.name or place.resolve().name if name is None else name
     _check_called(called)
     try:
@@ -104,7 +118,10 @@ def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = N
         if isinstance(error, InvalidArgument):
             raise
         why = getattr(error, "strerror", None) or "it is not a file name"
-        raise InvalidArgument(f"the candidate {shown} cannot be read: {why}.") from None
+        said = f"the candidate {shown} cannot be read: {why}"
+        raise InvalidArgument(
+            f"{said}. Give the path of a file, a folder or an archive, or content as bytes."
+        ) from None
     media = next((media for end, media in ARCHIVES.items() if place.name.lower().endswith(end)), FILE)
     return unpacked(content, media, place.name, most, called)
 

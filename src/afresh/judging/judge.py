@@ -22,10 +22,11 @@ from afresh.evaluations.candidates import Part
 from afresh.evaluations.evaluation import Evaluation
 from afresh.evaluations.gate import Gate, accepted_by, open_gate
 from afresh.evaluations.items import read_items
+from afresh.evaluations.keeping import Keeping
 from afresh.evaluations.open import evaluation
 from afresh.evaluations.results import Results, from_mapping
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
-from afresh.judging.files import Files, read_candidate
+from afresh.judging.files import Files, Given, read_candidate
 from afresh.judging.results import Checked, Tried
 from afresh.judging.running import Ran, run, tail
 from afresh.judging.settings import Settings
@@ -61,8 +62,8 @@ class Judge(show.Shown, Closing):
         """The most bytes that a candidate may have."""
         return self.settings.evaluator.candidate
 
-    def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
-        """Read a candidate from a file, a folder or an archive."""
+    def read(self, candidate: Given, name: str | None = None) -> Files:
+        """Read a candidate, which is limited in size."""
         return read_candidate(candidate, self.most, name)
 
     def open_items(self) -> list[dict[str, Any]]:
@@ -149,7 +150,7 @@ class Judge(show.Shown, Closing):
                 if not os.path.exists(kept):
                     _write(kept, {"scores": scores, "output": output, "alone": ran.alone})
         found = _read(kept)
-        return _Opened(from_mapping(found["scores"]), found["output"], found["alone"])
+        return _Opened(from_mapping(found["scores"])._replace(key=key), found["output"], found["alone"])
 
     @staticmethod
     def _output(ran: Ran) -> str:
@@ -172,7 +173,7 @@ class Judge(show.Shown, Closing):
         dealt = self.evaluation.dealt
         hidden = [id for id, mine in zip(dealt.ids, dealt.open, strict=True) if not mine]
         scores = [others.get(id, 0.0) for id in hidden]
-        return Results([*opened.ids, *hidden], [*opened.scores, *scores], [0] * len(dealt.ids))
+        return Results([*opened.ids, *hidden], [*opened.scores, *scores], [0] * len(dealt.ids), opened.key)
 
     def _run(self, files: Files, part: Part) -> Ran:
         dealt = self.evaluation.dealt
@@ -195,8 +196,8 @@ class Judge(show.Shown, Closing):
         if not accepted_by(self.evaluation):
             files = self._baseline()
             incumbent, name = self._whole(self._open(files).results, self._of_baseline(files, "guarded")), files.label
-        folder = os.path.join(self.settings.state, "gates")
-        return open_gate(self.evaluation, incumbent, name, self.settings.margin, folder)
+        keeping = Keeping(os.path.join(self.settings.state, "gates"))
+        return open_gate(self.evaluation, incumbent, name, self.settings.margin, keeping)
 
     def _of_baseline(self, files: Files, part: Part) -> dict[str, float]:
         """Scores of the steward's own candidate, which must not fail; they are kept, readable only by this user."""
@@ -217,7 +218,7 @@ class Judge(show.Shown, Closing):
             places = sorted((folder / each).rglob("*")) if (folder / each).is_dir() else [folder / each]
             for place in places:
                 found.update(repr(place).encode() + (place.read_bytes() if place.is_file() else b""))
-        return found.hexdigest()[:32]
+        return found.hexdigest()
 
     def _path(self, kind: Literal["open", "runs"], name: str) -> str:
         folder = os.path.join(self.settings.state, kind)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from afresh.errors import AfreshError, DataError, EngineError
-from afresh.evaluations.reading import read
+from afresh.evaluations.reading import as_given
 from afresh.evaluations.results import Results
 from afresh.judging.files import Files
 from afresh.judging.settings import Settings, user_of
@@ -186,7 +186,7 @@ def _results(settings: Settings, folder: Path) -> Results:
         copy = os.path.join(own, os.path.basename(found[0]))
         with open(copy, "wb") as out:
             shutil.copyfileobj(file, out)
-        return read(copy, id=_column_of(copy, settings.id), score=settings.evaluator.score)
+        return as_given(copy, id=_column_of(copy, settings.id), score=settings.evaluator.score)
 
 
 def _column_of(path: str, id: str) -> str | None:

@@ -145,7 +145,8 @@ def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tu
             false |= gained <= 1e-12
             climbed |= last
             leader, accepted = mine, accepted + 1
-    return float(false), 0.0, accepted * (accepted - 1) / 2, accepted * (accepted - 1) / 2, float(climbed)
+    pairs = (entries + 1) * entries / 2  # of all, for those that were not accepted are in no order
+    return float(false), 0.0, accepted * (accepted - 1) / 2, pairs, float(climbed)
 
 
 def _difference_of(n: int, better: int, worse: int) -> Moments:
@@ -180,7 +181,7 @@ RULES: dict[str, Callable[[World, np.random.Generator], tuple[float, ...]]] = {
     "rounds on fresh rows": _in_rounds,
     "improvements only": _improvements,
 }
-HEADER = ("rule", "a false order or place", "a missed interval", "pairs told apart", "the vote is called better")
+HEADER = ("rule", "a false order or place", "a missed interval", "pairs ordered", "the vote is called better")
 
 
 def table(found: Sequence[Ruled]) -> str:

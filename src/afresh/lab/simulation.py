@@ -221,7 +221,7 @@ class _Part:
         assert self.folder is not None
         trial = self.trial
         settings = (sorted(trial.names.items()), trial.n, trial.k, trial.failure, trial.seed, self.repeats)
-        digest = hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(repr(settings).encode()).hexdigest()
         return self.folder / f"{'-'.join(trial.names.values())}-{trial.n}-{trial.k}-{digest}.parquet".replace(" ", "-")
 
     def exists(self) -> bool:

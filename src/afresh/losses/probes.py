@@ -35,8 +35,11 @@ def probes(kind: Kind, classes: tuple[Any, ...]) -> tuple[NDArray[Any], NDArray[
 
 
 def digest(losses: NDArray[np.float64]) -> str:
-    """A short name of losses on probes. A loss near an edge of the grid may cost a repeat, never an answer."""
-    return hashlib.sha256(np.rint(losses / GRID).astype("<i8").tobytes()).hexdigest()[:12]
+    """A digest of losses on probes, by which a loss is recognized: 128 bits, since people read it too.
+
+    A loss near an edge of the grid may cost a repeat, never an answer.
+    """
+    return hashlib.sha256(np.rint(losses / GRID).astype("<i8").tobytes()).hexdigest()[:32]
 
 
 @functools.cache

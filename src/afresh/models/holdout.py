@@ -266,7 +266,7 @@ class Holdout(Held):
             loss: What to average instead of the holdout's own loss.
 
         Returns:
-            Whether it was accepted. If it was, it is a real improvement.
+            Whether it was accepted. If it was, it is a real improvement, with the guard's confidence.
 
         Raises:
             InvalidArgument: There is no incumbent yet, or an argument is wrong; nothing was charged.
@@ -293,7 +293,7 @@ class Holdout(Held):
         names: Sequence[str] | None = None,
         loss: Any = None,
     ) -> Contested:
-        """Find the model with the smallest mean loss on the guarded rows: its place, or "no improvement".
+        """Find the model with the smallest mean loss on the guarded rows: its place, or "no certified improvement".
 
         Costs 1 answer for any number of models. Only the winner's place is released and, with `bins`, which of that
         many equal parts contains its mean loss. With an incumbent, there is a winner only if it certainly beats the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -334,20 +335,23 @@ def rank(
     """Places from intervals that all hold at once: a model is ahead of another if any two of their intervals are apart.
 
     `leader` is the leader's position, and `same` marks models with its predictions: they are 0 behind it by definition.
-    With public features, true values are about the rows that answered: `scored_on` and `compared_on` say which, and
-    only answers from the same rows are combined.
+    With public features, true values are about the rows that answered: `scored_on` and `compared_on` say which. Places
+    are about one truth, so they follow from the answers of the same rows: those that most comparisons were made on.
     """
     leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
     behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
 
-    def alike(on: Sequence[object], i: int, j: int) -> bool:
-        return not on or on[i] == on[j]
+    compared = [on for on, ends in zip(compared_on, to_leader, strict=bool(compared_on)) if ends is not None]
+    (target, _), *_ = Counter(map(_rows, compared or scored_on)).most_common(1) or [(None, 0)]
+
+    def counts(on: Sequence[object], i: int) -> bool:
+        return not on or _rows(on[i]) == target
 
     def ahead(i: int, j: int) -> bool:
         mine, other = behind[i], behind[j]
         apart = mine is not None and other is not None and mine.high < other.low
-        apart = apart and (leads[i] or leads[j] or alike(compared_on, i, j))
-        return apart or (alike(scored_on, i, j) and scores[i].high < scores[j].low)
+        apart = apart and all(leads[each] or counts(compared_on, each) for each in (i, j))
+        return apart or (counts(scored_on, i) and counts(scored_on, j) and scores[i].high < scores[j].low)
 
     count = range(len(names))
     found = []
@@ -355,3 +359,8 @@ def rank(
         better, worse = sum(ahead(j, i) for j in count), sum(ahead(i, j) for j in count)
         found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse), leads[i]))
     return sorted(found, key=lambda model: (model.places, model.score.value))
+
+
+def _rows(on: object) -> object:
+    """The rows that answered, whatever the number of parts; None where features are hidden, and all are one truth."""
+    return frozenset(on) if isinstance(on, list) else on

@@ -40,7 +40,7 @@ class Paid(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan(show.Shown):
+class Plan(show.Told):
     """The method and constants by which a dataset answers questions; fixed before the data is seen.
 
     With probability at least `confidence`, over the sample and the noise, every interval released over the whole life

@@ -140,6 +140,7 @@ def check_parts(open: object, exam: object) -> tuple[float | None, float | None]
     kept = None if exam is None else checks.number("exam", exam, f"{must_be} 0.1", above=0, below=1)
     if share is not None and share is not True and kept is not None and share + kept >= 1:
         raise InvalidArgument(
-            f"open == {share} and exam == {kept} leave no rows to check with; make one of them smaller."
+            f"open == {share} and exam == {kept} leave no rows to check with; make one of them smaller, "
+            "such as open=0.5, exam=0.49."
         )
     return share, kept

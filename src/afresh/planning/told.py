@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.planning.table import table
@@ -16,14 +16,14 @@ COLUMNS = 80
 _SAID_ELSEWHERE = ("rows", "questions", "failure")
 
 
-class Details(show.Shown):
+class Details(show.Told):
     """Everything there is to say about a plan: `print(plan.details)`, `afresh plan --all`."""
 
     def __init__(self, plan: Plan) -> None:
         """Describe this plan."""
         self.plan = plan
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON-ready, like the plan itself."""
         return self.plan.to_dict()
 

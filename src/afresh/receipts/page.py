@@ -69,6 +69,7 @@ _SYMBOLS = (
     "Only these words were released. What passed is certified, together with all intervals above, and so is that a "
     "winner beats the incumbent it was compared with. What failed may still be true."
 )
+_SAID = (None, "improvement")  # the rules of what is a symbol, and no number
 _SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is guaranteed."
 
 
@@ -126,7 +127,7 @@ def _symbols(receipt: dict[str, Any]) -> dict[int, str]:
 
 def _symbol(question: dict[str, Any], symbols: Mapping[int, str]) -> str | None:
     (first, *others) = question["numbers"] or [None]
-    return None if others or question["rule"] is not None else symbols.get(first)
+    return None if others or question["rule"] not in _SAID else symbols.get(first)
 
 
 def _result(question: dict[str, Any], symbols: Mapping[int, str]) -> str:
@@ -158,7 +159,7 @@ def _made_of(receipt: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[st
     return [
         (question, [answers[number] for number in question["numbers"]])
         for question in receipt["questions"]
-        if question["rule"] is not None
+        if question["rule"] not in _SAID
     ]
 
 

@@ -53,7 +53,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification(show.Shown):
+class Verification(show.Told):
     """The outcome: all checks passed, or not."""
 
     checks: tuple[Check, ...]

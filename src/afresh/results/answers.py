@@ -10,7 +10,7 @@ from afresh.results.answer import Answer, cost_line, noise_column, said_of_all, 
 from afresh.results.frames import Tabular
 
 
-class Answers(list[Answer], show.Shown, Tabular):
+class Answers(list[Answer], show.Told, Tabular):
     """Answers in the order of their questions: a list that displays as a table in a terminal or a notebook."""
 
     __slots__ = ()
@@ -33,6 +33,10 @@ class Answers(list[Answer], show.Shown, Tabular):
             }
             for each in self
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"answers": [each.to_dict() for each in self]}
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the answers as a forest plot, if they share one scale.

@@ -22,7 +22,7 @@ class Coarser:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget(show.Shown):
+class Budget(show.Told):
     """What a guard may still answer. The limits were fixed before the data was seen and never move."""
 
     questions: int

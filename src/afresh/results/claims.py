@@ -86,7 +86,7 @@ class Contested(show.Told):
     def verdict(self) -> str:
         """In words."""
         if self.winner is None:
-            return "no improvement"
+            return "no certified improvement"
         return f"{self.models[self.winner]} wins" + (f" and beats {self.incumbent}" if self.incumbent else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +117,9 @@ class Contested(show.Told):
             told.insert(0, f"Its mean {self.loss} is between {self.value.low:.4g} and {self.value.high:.4g}.")
         if self.detects is not None:
             least = show.width(self.detects)
-            told.insert(0, f"A model that is better by {least} wins nine times in ten, which was known in advance.")
+            told.insert(
+                0, f"A model that is better by {least} wins about nine times in ten, which was known in advance."
+            )
         return [
             *simulation_mark(self.simulated),
             show.Title(f"{self.verdict}: {self.loss} of {len(self.models)} models"),

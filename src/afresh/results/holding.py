@@ -45,7 +45,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding(show.Shown):
+class Holding(show.Told):
     """Everything a ledger holds, in the order of opening."""
 
     place: str
@@ -58,7 +58,7 @@ class Holding(show.Shown):
     def _blocks(self) -> list[show.Block]:
         count = len(self.datasets)
         title = show.Title(f"{self.place} holds {count:,} dataset{'' if count == 1 else 's'}")
-        return [title, show.Facts({each.data[:8]: each.words for each in self.datasets})] if count else [title]
+        return [title, *(show.Line(f"{each.data[:8]}  {each.words}") for each in self.datasets)]
 
 
 def _minute(at: str) -> str:

@@ -89,7 +89,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript(show.Shown, Tabular):
+class Transcript(show.Told, Tabular):
     """Everything a guard has released, in order. A value of None has been paid for but not yet released."""
 
     records: tuple[Record, ...]
@@ -277,7 +277,7 @@ def symbol_in_words(released: Any) -> str | None:
     if "passed" in released:
         return "passed" if released["passed"] else "failed"
     if "winner" in released:
-        return "no improvement" if released["winner"] < 0 else f"model {int(released['winner']) + 1} wins"
+        return "no certified improvement" if released["winner"] < 0 else f"model {int(released['winner']) + 1} wins"
     return None
 
 
@@ -299,10 +299,11 @@ def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
         rule=stated.rule,
         parts=parts,
         round=parts[-1].round,
+        said=parts[0].said if stated.rule == "improvement" else None,
     )
 
 
-_CLAIMS = ("claim: ", "challenge: ")  # only one bit of these is released; no expression reads like this
+_CLAIMS = ("claim: ", "challenge: ", "gate: ")  # only one bit of these is released; no expression reads like this
 _HEADER = ("#", "round", "value", "low", "high", "asked at (UTC)", "analyst", "question")
 _MOST_DRAWN = 60  # more would be unreadable
 

@@ -208,9 +208,8 @@ async def _run(request: Request, name: str, what: str, count: int, work: Callabl
     def charged(found: Any) -> int:
         return int(found.charged) if price else 0
 
-    return await desk.asking.ask(
-        served, caller, [what, [each.label for each in files]], at_once, lambda: price, charged
-    )
+    given = [[each.name, each.digest] for each in files]
+    return await desk.asking.ask(served, caller, [what, given], at_once, lambda: price, charged)
 
 
 def _candidates(body: bytes, media: str, query: dict[str, str], count: int, most: int) -> list[Files]:

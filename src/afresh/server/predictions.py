@@ -68,7 +68,7 @@ def read_submission(
         names = _texts("names", names, len(columns))
     kinds = _texts("kinds", options.pop("kinds", None) or ["predictions"] * len(columns), len(columns))
     models = [Made(kind, each) for kind, each in zip(kinds, columns, strict=True)]
-    digest = hashlib.blake2b(body, digest_size=16)
+    digest = hashlib.blake2b(body)
     digest.update(json.dumps([kind, sorted(query.items())]).encode(errors="surrogatepass"))
     return Submission(models, names, options, digest.hexdigest())
 

@@ -60,5 +60,5 @@ class Repeats:
 
 
 def name_of(dataset: str, question: Any) -> bytes:
-    """A short name for a question in its exact words."""
-    return hashlib.blake2b(json.dumps([dataset, question]).encode(errors="surrogatepass"), digest_size=16).digest()
+    """The digest of a question in its exact words."""
+    return hashlib.blake2b(json.dumps([dataset, question]).encode(errors="surrogatepass")).digest()

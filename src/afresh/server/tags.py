@@ -15,7 +15,7 @@ def known(request: Request, tag: str) -> bool:
 
 def tagged(request: Request, content: bytes, media: str, tag: str | None = None) -> Response:
     """A response with a tag, by default the tag of its bytes; without a body if the client already has it."""
-    tag = hashlib.blake2b(content, digest_size=16).hexdigest() if tag is None else tag
+    tag = hashlib.sha256(content).hexdigest() if tag is None else tag
     return not_modified(tag) if known(request, tag) else Response(content, media_type=media, headers=_headers(tag))
 
 

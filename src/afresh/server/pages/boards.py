@@ -74,9 +74,9 @@ class Place:
     """The places it may have, drawn."""
 
 
-def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int, count: int) -> list[Place]:
+def _places(table: BoardTable, scale: tuple[float, float]) -> list[Place]:
     found: list[Place] = []
-    for each in entries:
+    for each in table.entries:
         value = interval = ""
         bar: list[show.Block] = []
         if each.value is not None and each.low is not None and each.high is not None:
@@ -85,21 +85,21 @@ def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int
             bar = [show.Bar(each.value, each.low, each.high, scale, strong=each.best)]
         tier = None
         if not found or found[-1].of.tier != each.tier:
-            leads = "the best" if best == 1 else f"{best:,} that may be the best"
+            leads = "the best" if table.decided else "may be the best"
             tier = f"Tier {each.tier}" + (f": {leads}" if each.best else "")
-        drawn = "" if each.places is None else charts.places(*each.places, count, strong=each.best)
+        drawn = "" if each.places is None else charts.places(*each.places, table.placed, strong=each.best)
         found.append(Place(each, value, interval, bar, tier, drawn))
     return found
 
 
-_known: dict[str, tuple[Any, tuple[float, float], int]] = {}  # for each board, what took reading all of its entries
+_known: dict[str, tuple[Any, tuple[float, float]]] = {}  # for each board, what took reading all of its entries
 
 
-def _whole(name: str, table: BoardTable) -> tuple[tuple[float, float], int]:
-    """The scale of a table, and how many entries may be the best: read once for every state of a long board."""
+def _scale(name: str, table: BoardTable) -> tuple[float, float]:
+    """The scale of a table: read once for every state of a long board."""
     if name not in _known or _known[name][0] is not table.entries:
-        _known[name] = table.entries, table.scale, len(table.best)
-    return _known[name][1:]
+        _known[name] = table.entries, table.scale
+    return _known[name][1]
 
 
 @router.get("/boards/{name}")
@@ -129,16 +129,14 @@ async def _show(
 
     def look() -> dict[str, Any]:
         table = posted.board.table(round)
-        (scale, best), count = _whole(name, table), len(table.entries)
+        scale, count = _scale(name, table), len(table.entries)
         pages = max(-(-count // _PAGE), 1)
         here = min(page, pages)
         shown = table.page((here - 1) * _PAGE, _PAGE)
         return {
             "table": shown,
-            "verdict": _verdict(table, best),
             "count": count,
-            "best": best,
-            "places": _places(shown.entries, scale, best, count),
+            "places": _places(shown, scale),
             "scale": scale,
             "page": here,
             "pages": pages,
@@ -160,13 +158,6 @@ async def _show(
 
 def _address(name: str) -> str:
     return f"/boards/{quote(name, '')}"
-
-
-def _verdict(table: BoardTable, best: int) -> str:
-    """The verdict of a table that may be long."""
-    if len(table.entries) <= 1 or best == 1:
-        return table.verdict
-    return f"{best:,} of {len(table.entries):,} may be the best"
 
 
 @router.get("/boards/{name}/table.{form}")

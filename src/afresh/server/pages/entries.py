@@ -55,7 +55,7 @@ class Entries:
     def keep(self, dataset: str, name: str, analyst: str, model: Made, score: Any) -> str:
         """Keep what was scored and return its id; the same predictions again, which are free, keep their first name."""
         values = _packed(model.values)
-        id = hashlib.blake2b(values.encode(), digest_size=12).hexdigest()
+        id = hashlib.sha256(values.encode()).hexdigest()
         value, low, high = score.shown()
         self._store.run(
             f"INSERT INTO afresh_entries (dataset, predictions, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "

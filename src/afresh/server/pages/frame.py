@@ -53,7 +53,7 @@ def assets() -> dict[str, tuple[bytes, str, str]]:
         content = each.read_bytes()
         if each.name == "pages.css":
             content = html.STYLE.encode() + content
-        digest = hashlib.sha256(content).hexdigest()[:16]
+        digest = hashlib.sha256(content).hexdigest()
         found[each.name] = content, _MEDIA[each.name.rpartition(".")[2]], digest
     return found
 
