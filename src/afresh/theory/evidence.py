@@ -2,7 +2,7 @@
 
 A bet of lam multiplies its stake by 1 + lam d_i on every row, d_i in [-1, 1]. If the average mean of independent rows
 is at most 0, the stake is not expected to grow (arithmetic and geometric means; lam must not depend on the rows), nor
-is that of several bets together: E is an e-value, and 1/E a p-value. Count, sum and sum of squares would lose part of it.
+is that of several bets together: E is an e-value, and 1/E a p-value. Count, sum and sum of squares lose part of it.
 """
 
 from __future__ import annotations
