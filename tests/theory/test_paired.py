@@ -68,6 +68,18 @@ def test_limits_hold_where_which_rows_differ_is_public(rows: int) -> None:
                 assert missed <= alpha * (1 + 1e-9), (differ, alpha, coins)
 
 
+@pytest.mark.parametrize("margin", [-0.2, -0.01, 0.0, 0.05, 0.3])
+def test_verdicts_are_wrong_no_more_often_than_promised(margin: float) -> None:
+    rows = 12
+    counts, _ = _outcomes(rows)
+    for alpha in ALPHAS:
+        passed = np.array([paired.better(rows, *map(int, each), -math.log(alpha), margin) for each in counts])
+        for pi in np.linspace(0.05, 1, 39):
+            for theta in {margin, margin - 0.01, -0.9 * pi}:
+                if abs(theta) <= pi and theta <= margin:
+                    assert _chance(rows, (pi + theta) / 2, (pi - theta) / 2)[passed].sum() <= alpha * (1 + 1e-9)
+
+
 def test_models_that_never_differ_are_equal() -> None:
     assert -1e-300 < paired.lower_where_public(100, 0, 0, 3.0) < 0
 
@@ -80,6 +92,11 @@ def test_the_verdict_is_the_sign_test() -> None:
             decided = paired.better(rows, wins, losses, nats)
             assert decided is bool(sign_test(wins, losses) >= nats)
             assert (paired.lower(rows, wins, losses, nats) >= 0) is decided
+            for margin in (-0.1, 0.1):
+                limit = paired.lower(rows, wins, losses, nats, margin)
+                assert (limit >= margin) is paired.better(rows, wins, losses, nats, margin) or abs(
+                    limit - margin
+                ) < 1e-6
 
 
 @pytest.mark.parametrize("rows", [150, 1000, 5000])

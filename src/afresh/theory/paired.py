@@ -37,11 +37,18 @@ _REST = 14.0  # nats below alpha from which on the number of rows that differ is
 _CELL = 0.05  # of sqrt(pi/n): how finely pi is covered beyond one half; at 0.1 the sign test would not always decide
 _NARROW = 1e-9
 _STEPS = 100
+_FAR = 300.0
 
 
 def better(rows: int, wins: int, losses: int, nats: float, margin: float = 0.0) -> bool:
-    """Whether theta is certainly above a margin from -1 to 1 that was fixed beforehand; wrong at most e^-nats often."""
-    return lower(rows, wins, losses, nats, margin) >= margin
+    """Whether theta is certainly above a margin from -1 to 1 that was fixed beforehand; wrong at most e^-nats often.
+
+    For pass and fail alone, where no limit is shown beside it: for a margin of 0 the sign test decides by itself.
+    """
+    _check(rows, wins, losses, nats, margin)
+    if margin == 0:
+        return bool(sign_test(wins, losses) >= nats)
+    return p_value(rows, wins, losses, margin, nats) <= math.exp(-nats)
 
 
 def lower(rows: int, wins: int, losses: int, nats: float, margin: float = 0.0) -> float:
@@ -77,7 +84,7 @@ def p_value(rows: int, wins: int, losses: int, theta: float, nats: float) -> flo
     """Berger and Boos's p-value of "the difference is at most theta", for a level of e^-nats fixed beforehand."""
     t = wins - losses
     gamma = GAMMA * math.exp(-nats)
-    if t < (rows - 1) * theta + 2:
+    if t < (rows - 1) * theta + 2 or nats > _FAR:  # from there on floats run out
         return 1.0
     most = max(float(clopper_pearson_upper(wins + losses, rows, gamma)), abs(theta))
     tail = _tail(rows, t, *_split(min(most, max(0.5, abs(theta))), theta), nats)
