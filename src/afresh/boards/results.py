@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +20,11 @@ from afresh.errors import DataError, InvalidArgument
 from afresh.evaluations.reading import read
 from afresh.results import show
 from afresh.theory import exact
+from afresh.theory.binomial import sign_test
+from afresh.theory.evidence import holm, mixture
 
 MOST_MODELS = 2000
+_SCORES = 0.1  # the share of the failure probability for the intervals of scores; the order has the rest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +120,9 @@ def made_up_results(models: int = 20, items: int = 2000, *, spread: float = 0.3,
 def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: str = "results") -> BoardTable:
     """Rank results that were fixed before anyone looked at them: scores and all pairs, on the same items.
 
+    A model is better than another if the exact sign test says so, or bets on all values if scores are not just 0 and 1,
+    by Holm's method over both directions of every pair. A tenth of the failure probability is for intervals of scores.
+
     Nothing is guarded or recorded: if you change a model after seeing results on these items, you need a board. Models
     are ranked by error, 1 minus the score. If all scores are 0 or 1, no other score is assumed to be possible.
 
@@ -131,25 +137,18 @@ def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: st
     Raises:
         InvalidArgument: There are too many models, or an argument is wrong.
     """
-    failure = 1 - checks.confidence(confidence)
-    errors, count = 1 - results.scores, len(results.names)
+    failure, count = 1 - checks.confidence(confidence), len(results.names)
     if count > MOST_MODELS:
         raise InvalidArgument(f"there are {count:,} models; all pairs of at most {MOST_MODELS:,} can be compared.")
+    errors = 1 - results.scores
     items, binary = errors.shape[1], bool(np.isin(errors, (0.0, 1.0)).all())
-    pairs = np.array(list(itertools.combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
-    share = failure / (count + len(pairs))
-    totals = errors.sum(axis=1)
-    low, high = exact.interval("two-valued" if binary else "number", items, totals, (errors**2).sum(axis=1), share)
+    totals, squares = errors.sum(axis=1), (errors**2).sum(axis=1)
+    low, high = exact.interval("two-valued" if binary else "number", items, totals, squares, _SCORES * failure / count)
     graph = Constraints(count)
     for place in range(count):
         graph.score(place, float(low[place]), float(high[place]))
-    if len(pairs):
-        products = errors @ errors.T
-        squares = np.diag(products)[:, None] + np.diag(products)[None, :] - 2 * products
-        a, b = pairs.T
-        below, above = _differences(items, totals[a] - totals[b], squares[a, b], share, binary=binary)
-        for (i, j), least, most in zip(pairs.tolist(), below.tolist(), above.tolist(), strict=True):
-            graph.difference(i, j, least, most)
+    for better, worse in _ordered(errors, (1 - _SCORES) * failure, binary=binary):
+        graph.ahead(better, worse)
     order = graph.solve()
     means, places = totals / items, order.places
     entries = [
@@ -179,9 +178,15 @@ def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: st
     )
 
 
-def _differences(items: int, total: Any, squares: Any, share: float, *, binary: bool) -> tuple[Any, Any]:
-    """Both limits of mean differences in [-1, 1]."""
+def _ordered(errors: NDArray[np.float64], alpha: float, *, binary: bool) -> list[tuple[int, int]]:
+    """Which model is better than which, by Holm's method over both directions of every pair."""
+    count = len(errors)
     if binary:
-        return exact.interval("three-valued", items, total, squares, share)
-    low, high = exact.interval("number", items, (total + items) / 2, (squares + 2 * total + items) / 4, share)
-    return 2 * low - 1, 2 * high - 1
+        wins = np.rint((1 - errors) @ errors.T)  # where the first is right and the second is not
+        nats = sign_test(wins, wins.T)
+    else:
+        level = math.log(max(count * (count - 1), 1) / alpha)
+        nats = np.stack([mixture(errors - own, level) for own in errors])
+    pairs = np.flatnonzero(~np.eye(count, dtype=bool))
+    fallen = pairs[list(holm(nats.ravel()[pairs], alpha))]
+    return list(zip(*(each.tolist() for each in np.divmod(fallen, count)), strict=True))

@@ -21,7 +21,6 @@ from afresh.mechanisms.scale import BY_SUM, counts_of, hint_of, limits_of, sums_
 from afresh.mechanisms.symbols import EXAM, after, check_symbol, path_before, path_of
 from afresh.mechanisms.tasks import Claim, Contest, Task
 from afresh.moments import Inside, Moments, Span
-from afresh.theory.binomial import sign_test
 from afresh.theory.checked import (
     Checking,
     bins,
@@ -33,6 +32,7 @@ from afresh.theory.checked import (
     node_level,
 )
 from afresh.theory.exact import VALUES, Values
+from afresh.theory.paired import better
 from afresh.theory.symbols import Trail, binned_winner_limits, cell_interval, claim_passes, detectable, outer_cell
 
 _FINEST = 1e-3  # when an analyst's own guess fails, it is taken to be no finer than this
@@ -268,9 +268,9 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def _above(
         self, guarded: Moments, least: float, values: Values, nats: float, hint: float | None, *, signs: bool
     ) -> bool:
-        """Whether the mean is certainly above `least`; by the sign test for a difference above 0, if rows are alike."""
-        if signs and values == "three-valued" and least == 0.5:
-            return bool(float(sign_test(*counts_of(guarded))) >= nats)
+        """Whether the mean is certainly above `least`; exactly, for a difference of 0/1 losses whose rows are alike."""
+        if signs and values == "three-valued" and guarded.n:
+            return better(guarded.n, *counts_of(guarded), nats, 2 * least - 1)
         return limits_of(guarded, values, nats, hint)[0] > least
 
     def _contest(self, task: Contest, guarded: Sequence[Moments], values: Values, trail: Trail) -> dict[str, float]:
