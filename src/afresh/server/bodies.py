@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,7 +10,10 @@ from afresh.server.predictions import FORMATS
 
 _Number = int | float
 _Pair = tuple[_Number, _Number]
+_Label = bool | int | float | str
 _Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
+_Item = TypeVar("_Item")
+_Many = Annotated[list[_Item], Field(fail_fast=True)]  # to report every one of 100,000 wrong items would take a second
 
 
 class Body(BaseModel):
@@ -49,7 +52,7 @@ class Question(Body):
 class Questions(Body):
     """The arguments of `Guard.ask_many`: all are charged, or none."""
 
-    questions: list[Question | _Expression] = Field(
+    questions: _Many[Question | _Expression] = Field(
         examples=[["churned", {"expression": "amount", "bounds": [0, 500]}]]
     )
     rows: int | None = Field(None, ge=1, description="In rounds, how many fresh rows they get.")
@@ -62,10 +65,10 @@ class Priced(Body):
     statistic: dict[str, Any] | None = Field(
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
-    mean: _Number | list[_Number] | None = Field(None, description="For a statistic of two numbers, one for each.")
+    mean: _Number | _Many[_Number] | None = Field(None, description="For a statistic of two numbers, one for each.")
     share: _Number | None = Field(None, description="For a group, the share of rows you expect in it.")
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
-    deviation: _Number | list[_Number] | None = Field(
+    deviation: _Number | _Many[_Number] | None = Field(
         None, description="For a number, the standard deviation you expect; for two, one for each."
     )
 
@@ -101,15 +104,15 @@ class Fit(Body):
     """A model to be fitted by noisy gradients, as `afresh.learn` does it."""
 
     kind: str = Field(examples=["logistic"], description="logistic or linear.")
-    features: list[str] = Field(min_length=1, examples=[["tenure", "amount"]])
+    features: _Many[str] = Field(min_length=1, examples=[["tenure", "amount"]])
     label: str = Field(examples=["churned"])
-    bounds: _Pair | list[_Pair] = Field(
+    bounds: _Pair | _Many[_Pair] = Field(
         (-3, 3), description="The range features are clipped to: two numbers, or one pair per feature."
     )
     norm: _Number | None = Field(None, description="The longest row, scaled.")
     steps: int = Field(50, ge=1, description="The number of gradients to ask for.")
     alpha: _Number = Field(0.0, description="The strength of the ridge penalty.")
-    classes: tuple[Any, Any] = Field((0, 1), examples=[[False, True]])
+    classes: tuple[_Label, _Label] = Field((0, 1), examples=[[False, True]])
     target: _Pair = Field((-1, 1), description="For a linear regression, the range the label is clipped to.")
 
 
@@ -143,7 +146,7 @@ class NewToken(Body):
 
     name: str = Field(max_length=200, examples=["ann"])
     role: str = Field("analyst", examples=["analyst"])
-    datasets: list[str] = Field(["*"], examples=[["customers"]])
+    datasets: _Many[str] = Field(["*"], examples=[["customers"]])
     days: float | None = Field(None, description="The number of days it is valid; no limit if omitted.")
     cap: int | None = Field(None, description="The most answers it may spend; no cap if omitted.")
 

@@ -192,8 +192,11 @@ _FREE = ("check", "try", "exam")
 
 async def _run(request: Request, name: str, what: str, count: int, work: Callable[[Judge, list[Files]], Any]) -> Any:
     desk, judge, caller = await _enter(request, name)
-    body, media, query = await request.body(), request.headers.get("content-type", ""), request.query_params
-    files = await desk.asking.read(lambda: _candidates(body, media, dict(query), count, judge.most)) if count else []
+    media, query, files = request.headers.get("content-type", ""), dict(request.query_params), list[Files]()
+    if count:
+        files = await desk.asking.files.take(
+            caller.name, request.body, lambda body: _candidates(body, media, query, count, judge.most)
+        )
     served: Any = desk.house.judges[name]  # everything that asking needs to know about what is served
     price = 0 if what in _FREE else 1
 
