@@ -280,7 +280,7 @@ class Gate:
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
         declared = headers.get(b"content-length", b"0")
-        coming = most + 1 if b"transfer-encoding" in headers else int(declared) if declared.isdigit() else 0
+        coming = sys.maxsize if b"transfer-encoding" in headers else int(declared) if declared.isdigit() else 0
 
         complete = False
 
