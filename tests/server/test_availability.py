@@ -235,7 +235,7 @@ def test_long_bodies_count_as_many_requests() -> None:
     rates = Rates(100)
     for _ in range(2):
         rates.count("ann", 45 * WEIGHT)
-    with pytest.raises(TooMany, match="each 10,000 bytes") as refused:
+    with pytest.raises(TooMany, match="each 2,000 bytes") as refused:
         rates.count("ann", 10 * WEIGHT)
     assert 0 < refused.value.after <= 60
     rates.count("bob", 10**9)  # whatever the limit, one request is always possible

@@ -51,6 +51,7 @@ _STUDIES = re.compile(r"/v1/datasets/[^/]+/charge|/mcp")
 _STUDY = 1_000_000  # bytes: the receipt of a study that a steward charges, or the candidate that an agent proposes
 _SIGNING = 10_000  # bytes of a form with a token
 _UNREAD = 65_536  # bytes of a refused body that are thrown away; with more to come, the connection is closed
+_TURN = 0.001  # seconds a thread may compute before others get a turn: a short request needs several turns
 _BODILESS = ("GET", "HEAD", "OPTIONS")
 _FAILED = "the service failed; asking again is safe."
 CONFIG = "AFRESH_SERVE"
@@ -111,12 +112,15 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
         app.state.desk = Desk(config) if desk is None else desk
         gc.collect()
         gc.freeze()  # what exists now stays, so the collector need not scan it again and again
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(_TURN)
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
         async with tools():
             yield
         undo()
         app.state.desk.close()
+        sys.setswitchinterval(usual)
         gc.unfreeze()
 
     app = Gated(

@@ -28,7 +28,7 @@ _SHORT = 800  # the most characters of JSON that are worked on without a thread:
 _PATIENCE = 0.1  # seconds after which we check again whether a dataset is frozen
 
 
-WEIGHT = 10_000
+WEIGHT = 2_000
 """The bytes of JSON that count as a request: they are read before anything else can be."""
 
 
