@@ -247,7 +247,7 @@ def test_whoever_sends_too_much_is_told_when_to_come_back(service: Service) -> N
     head = {"Authorization": f"Bearer {many[0]}", "Content-Type": "application/x-npy"}
     opened = []
     try:
-        for _ in range(4):  # their bodies never come
+        for _ in range(8):  # their bodies never come
             opened.append(connect(service))
             lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
             opened[-1].sendall(

@@ -66,7 +66,7 @@ class Asking:
         # Separate pools: neither large uploads, nor long questions, nor an identity provider that is slow to send its
         # keys hold up others.
         self._thinkers = Crew("afresh-think", 2, each=64, most=512)
-        self.files = Crew("afresh-file", 2, each=4, most=16)
+        self.files = Crew("afresh-file", 2, each=8, most=32)
         self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")
         self._strangers = ThreadPoolExecutor(2, "afresh-jwt")
         self._waiting, self._repeats = 0, Repeats()

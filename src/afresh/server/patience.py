@@ -31,6 +31,7 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
     _head = 0  # bytes of the current request that are not its body
     _body = 0  # bytes of bodies in the data that is being read
     _ended = False  # whether a request ended in it
+    _kept = 0  # bytes of the current request that are kept as its address and headers
     _large = False  # whether too much of a request is not its body
 
     def connection_made(self, transport: Any) -> None:
@@ -46,18 +47,33 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
         if self.transport.is_closing():
             self._cancel()
         elif self._head > HEAD:
-            self._cut()
+            self._large = True  # headers without an end, or what follows a body without one
+            self.send_400_response("")
         elif self._asked:
             self._cancel()
         elif self._limit is None:
             self._await_headers()
 
-    def on_headers_complete(self) -> None:
-        """Begin to answer, unless the headers are too large."""
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD:
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._kept = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Keep the address, or some of it."""
+        self._keep(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, before or after the body."""
+        self._keep(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def _keep(self, size: int) -> None:
+        self._kept += size
+        if self._kept > HEAD:
             self._large = True
             raise ValueError("the parser stops, and its caller refuses the request")
-        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Count what belongs to a body."""
@@ -87,18 +103,11 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
         if not self._asked:
             self.transport.close()
 
-    def _cut(self) -> None:
-        """Hang up on headers without an end, or on what follows a body without one."""
-        self._large = True
-        if self._asked:  # another response may be on its way
-            self._cancel()
-            self.transport.close()
-        else:
-            self.send_400_response("")
-
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, or has headers that are too large, and hang up."""
-        if self._large:
+        if self._asked and self.cycle.response_started:  # another response is on its way
+            self.transport.close()
+        elif self._large:
             said = f"the address and the headers of a request may have at most {HEAD:,} bytes; send less."
             self._refuse("431 Request Header Fields Too Large", TooLarge(f"{said} Nothing was charged."))
         else:
