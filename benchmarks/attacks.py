@@ -87,7 +87,9 @@ def _attack(port: int, sent: bytes, begun: Any, answered: Any) -> None:
             turn = b"%06d" % begun.value
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as connection:
             with suppress(OSError):
-                connection.sendall(sent.replace(TURN, turn) if varies else sent)  # the service may have refused it before its end
+                connection.sendall(
+                    sent.replace(TURN, turn) if varies else sent
+                )  # the service may have refused it before its end
             if connection.recv(65536):
                 with answered.get_lock():
                     answered.value += 1

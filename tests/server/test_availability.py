@@ -15,10 +15,12 @@ import httpx
 import numpy as np
 import pytest
 from fastapi.routing import APIRoute
+from pydantic import ValidationError
 
 from afresh.errors import TooMany
 from afresh.server import api, boards, evaluations, models, steward
 from afresh.server.asking import WEIGHT, Rates
+from afresh.server.bodies import Questions
 from afresh.server.crew import Crew
 from afresh.server.pages.doors import ROUTERS
 from afresh.server.patience import HEAD
@@ -52,7 +54,7 @@ def doors() -> Iterator[tuple[str, str]]:
     """Every door that may be sent a body."""
     for prefix, routers in (("/v1", PROGRAMS), ("", ROUTERS)):
         for route in (each for router in routers for each in router.routes if isinstance(each, APIRoute)):
-            for method in route.methods - {"GET", "HEAD"}:
+            for method in (route.methods or set()) - {"GET", "HEAD"}:
                 yield method, prefix + route.path.replace("{name}", "customers").replace("{which}", "ann")
 
 
@@ -229,6 +231,19 @@ def test_a_crew_works_for_everybody_in_turn() -> None:
     assert (found[:2], mine) == (["eve0", "eve1"], "ivy")
     assert isinstance(found[2], TooMany)
     assert received == ["eve0", "eve1", "ivy"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_only_the_first_mistakes_of_a_body_are_looked_for(service: Service, nested: bool) -> None:
+    """However many there are: a report of all of them would take far longer than reading them."""
+    many: dict[str, Any] = {f"k{place}": 1 for place in range(20_000)}
+    found = service.post("/v1/datasets/customers/ask_many", {"questions": [many]} if nested else many)
+    assert (found.status_code, found.json()["code"]) == (422, "invalid-argument")
+    assert "an object has 20,000 keys" in found.json()["detail"]
+    with pytest.raises(ValidationError) as wrong:
+        Questions.model_validate({"questions": [1] * 100_000})
+    assert wrong.value.error_count() <= 2
+    assert service.post("/v1/datasets/customers/divide", {"shares": dict.fromkeys(many, 0)}).status_code == 403
 
 
 def test_long_bodies_count_as_many_requests() -> None:

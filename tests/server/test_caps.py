@@ -77,9 +77,9 @@ def kill(place: str, token: str, moment: str, way: str) -> None:
             os.kill(os.getpid(), 9)
 
         if moment == "before it is counted":
-            Holds.end = die  # type: ignore[method-assign]
+            Holds.end = die  # type: ignore[method-assign, assignment]
         else:
-            Ledger.reserve_each = die  # type: ignore[method-assign]
+            Ledger.reserve_each = die  # type: ignore[method-assign, assignment]
         asyncio.run(ask(desk, token, way))
     finally:
         os._exit(1)

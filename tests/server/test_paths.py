@@ -49,7 +49,7 @@ def doors(routers: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     for route in (each for router in routers for each in router.routes if isinstance(each, APIRoute)):
         if "{name}" in route.path or "{which}" in route.path:
             path = route.path.replace("{which}", "{name}").replace("{number}", "1").replace("{form}", "json")
-            yield from ((method, prefix + path) for method in route.methods)
+            yield from ((method, prefix + path) for method in route.methods or ())
 
 
 def told(found: httpx.Response) -> tuple[int, str, str]:

@@ -14,7 +14,7 @@ from afresh.guard.opened import hand_out, places_of
 from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
-from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
+from afresh.server.bodies import BodyRoute, Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Judged, Served, require
 from afresh.server.repeats import Again
 from afresh.server.schemas import ByName, gives, shows, tells
@@ -27,7 +27,7 @@ from afresh.wire.tables import FORMATS, to_file
 if TYPE_CHECKING:
     from afresh.server.app import Desk
 
-router = APIRouter(tags=["datasets"])
+router = APIRouter(tags=["datasets"], route_class=BodyRoute)
 _LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
 _COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
 _PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": AT_ONCE, "in_words": "200 questions ..."}

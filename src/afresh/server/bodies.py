@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, TypeVar
 
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
+from afresh.errors import InvalidArgument
 from afresh.server.predictions import FORMATS
 
 _Number = int | float
@@ -14,6 +18,35 @@ _Label = bool | int | float | str
 _Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
 _Item = TypeVar("_Item")
 _Many = Annotated[list[_Item], Field(fail_fast=True)]  # to report every one of 100,000 wrong items would take a second
+
+
+_KEYS = 100  # the most in an object, except in one whose keys are names: every unknown one would be reported
+
+
+class BodyRoute(APIRoute):
+    """A door that takes a body; one with very many keys is refused before they are looked at."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The door, for requests that check their body."""
+        door = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await door(_Checked(request.scope, request.receive))
+
+        return handle
+
+
+class _Checked(Request):
+    async def json(self) -> Any:
+        """What was sent, which Starlette keeps."""
+        found = await super().json()
+        parts = [found, *found.values()] if isinstance(found, dict) else []
+        for each in [*parts, *(item for part in parts if isinstance(part, list) for item in part)]:
+            if isinstance(each, dict) and len(each) > _KEYS and each is not found.get("shares"):
+                raise InvalidArgument(
+                    f"an object has {len(each):,} keys, but at most {_KEYS} may be given; see /v1/openapi.json."
+                )
+        return found
 
 
 class Body(BaseModel):
