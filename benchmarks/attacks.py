@@ -6,14 +6,11 @@ Each attack runs on several connections, one request after the other, as fast as
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from afresh.server.config import read_config
+from afresh.server.store import store_of
+from afresh.server.tokens import Tokens
 from benchmarks.measured import Measured, ms
 from benchmarks.service import serving
 
@@ -58,22 +58,22 @@ def _long(last: str, size: int) -> bytes:
     return json.dumps({"questions": [*map(wide.format, range(size // 8100)), last]}).encode()
 
 
-def attacks(token: str, rows: int, size: float) -> Mapping[str, bytes]:
-    """What is sent, again and again; a `size` of 1 is as large as the service takes, or a refused one can be."""
+def attacks(token: Callable[[], str], rows: int, size: float) -> Mapping[str, bytes]:
+    """What is sent, again and again, each with a token of its own; a `size` of 1 is as large as the service takes."""
     body, cells = int(390_000 * size), ",".join(["0.25"] * int(18_000_000 * size / 5 / rows))
     names = ",".join(f"m{i}" for i in range(cells.count(",") + 1))
     csv = f"{names}\n{f'{cells}{chr(10)}' * rows}".encode()
     many, wrong = "/v1/datasets/rows/ask_many", json.dumps({"questions": [1] * (body // 3)}).encode()
     keys = json.dumps({f"k{i}": 1 for i in range(body // 13)}).encode()
     return {
-        "long questions, answered": _post(many, _long("x < 3", body), token),
-        "long questions, the last one wrong": _post(many, _long("no_such_column", body), token),
-        "a body with very many mistakes": _post(many, wrong, token),
-        "a body with very many unknown keys": _post(many, keys, token),
-        "0.9 MB, more than is taken": _post(many, b" " * int(900_000 * size), token),
+        "long questions, answered": _post(many, _long("x < 3", body), token()),
+        "long questions, the last one wrong": _post(many, _long("no_such_column", body), token()),
+        "a body with very many mistakes": _post(many, wrong, token()),
+        "a body with very many unknown keys": _post(many, keys, token()),
+        "0.9 MB, more than is taken": _post(many, b" " * int(900_000 * size), token()),
         "one header of 117 MB": b"GET /health HTTP/1.1\r\nX: " + b"a" * int(117_000_000 * size),
         "117 MB of headers": b"GET /health HTTP/1.1\r\n" + b"X: 1\r\n" * int(117_000_000 * size / 6),
-        "a large CSV file": _post("/v1/holdouts/held/score", csv, token, "text/csv"),
+        "a large CSV file": _post("/v1/holdouts/held/score", csv, token(), "text/csv"),
         "a large body without a token": _post("/v1/holdouts/held/score", csv, None, "text/csv"),
     }
 
@@ -86,10 +86,8 @@ def _attack(port: int, sent: bytes, begun: Any, answered: Any) -> None:
             begun.value += 1
             turn = b"%06d" % begun.value
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as connection:
-            with suppress(OSError):
-                connection.sendall(
-                    sent.replace(TURN, turn) if varies else sent
-                )  # the service may have refused it before its end
+            with suppress(OSError):  # the service may refuse it before its end
+                connection.sendall(sent.replace(TURN, turn) if varies else sent)
             if connection.recv(65536):
                 with answered.get_lock():
                     answered.value += 1
@@ -134,10 +132,10 @@ def measure(rows: int = 4000, count: int = 1000, connections: int = 2, size: flo
         held = {"w": chance.normal(size=rows), "z": chance.random(rows) < 0.3}
         pq.write_table(pa.table(held), folder / "held.parquet")
         (folder / "afresh.toml").write_text(CONFIG)
-        made = [sys.executable, "-m", "afresh.cli", "token", "new", "eve"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
-        told = subprocess.run(made, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-        tried: Mapping[str, bytes | None] = {"no attack": None, **attacks(told.stdout.strip(), rows, size)}
+        config = read_config(folder / "afresh.toml")
+        with closing(store_of(config.state, config.ledger)) as store:
+            made = attacks(lambda: Tokens(store).new("eve"), rows, size)
+        tried: Mapping[str, bytes | None] = {"no attack": None, **made}
         with serving(folder) as (port, _):
             for name, sent in tried.items():
                 taken, answered = _under(port, sent, count, connections)
