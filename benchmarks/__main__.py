@@ -36,7 +36,7 @@ ALL = (
         "frames",
         "scoring",
     ),
-    *("postgres", "spark", "chains", "processes", "threads", "peers", "service", "pages"),
+    *("postgres", "spark", "chains", "processes", "threads", "peers", "service", "attacks", "pages"),
 )
 LARGE = ("questions", "dealt", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

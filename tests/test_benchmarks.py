@@ -33,6 +33,7 @@ FEW: dict[str, dict[str, Any]] = {
     "chains": {"lengths": (300,)},
     "processes": {"asks": 3, "counts": (2,), "patience": 1.0},
     "service": {"rows": (2000,), "count": 8, "alone": 2, "requests": 40},
+    "attacks": {"count": 5, "connections": 1, "size": 0.02},
     "pages": {"answers": (20, 8), "entries": (8, 4), "rows": 3000, "times": 1},
     "threads": {"asks": 10, "counts": (2,), "turns": 1, "groups": 5},
     "peers": {"rows": 2000, "rounds": 0, "peers": ()},  # nothing is installed here

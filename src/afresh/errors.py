@@ -250,6 +250,8 @@ class TooMany(ServiceError):
 
     code = "too-many-requests"
     status = 429
+    after: float = 1.0
+    """How many seconds to wait before asking again."""
 
 
 class TimedOut(ServiceError):

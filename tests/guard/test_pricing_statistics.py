@@ -118,12 +118,12 @@ def test_the_words_say_what_is_assumed(guard: afresh.Guard) -> None:
 @pytest.mark.parametrize(
     ("statistic", "expected", "told"),
     [
-        (Variance("x", **ONE), {"deviation": 61}, "deviation = 61"),
-        (Variance("x", **ONE), {"mean": -1}, "mean = -1"),
-        (Variance("x", **ONE), {"mean": "much"}, "mean = 'much'"),
+        (Variance("x", **ONE), {"deviation": 61}, "deviation == 61"),
+        (Variance("x", **ONE), {"mean": -1}, "mean == -1"),
+        (Variance("x", **ONE), {"mean": "much"}, "mean == 'much'"),
         (Variance("x", **ONE), {"mean": (1, 2)}, "must be one number, or 1"),
         (Correlation("x", "y", **BOTH), {"deviation": (1, 2, 3)}, "must be one number, or 2, one for each"),
-        (Variance("x", **ONE), {"share": 0}, "share = 0"),
+        (Variance("x", **ONE), {"share": 0}, "share == 0"),
         (Variance("x", **ONE), {"bounds": (0, 1)}, "no more than mean=, share= and deviation="),
         (Variance("x", **ONE), {"exam": 2}, "no more than mean=, share= and deviation="),
         (Histogram("x", [0, 1]), {"deviation": 1}, "deviation = 1 is for a number"),

@@ -3,7 +3,8 @@
     python -m server.kills --clients 8 --questions 200 --kills 100
 
 from the folder tests/ prints what was found. Afterwards: nothing was overspent, every answer that a client received is
-in the ledger unchanged, and nobody got two answers to one question.
+in the ledger unchanged, nobody got two answers to one question, and what is counted against the caps of the clients'
+tokens is what was paid for.
 """
 
 from __future__ import annotations
@@ -81,6 +82,15 @@ class Hosts:
             while self.kills < part * self._most:
                 self._counting.wait(1)
 
+    def start_again(self) -> None:
+        """Kill no more; one server starts once more, and so knows of all kills."""
+        self._finished.set()
+        for killer in self._killers:
+            if killer.ident is not None:
+                killer.join()
+        self._warm.start(self.ports[0])
+        self._wait(0)
+
     def stop(self) -> None:
         self._finished.set()
         for killer in self._killers:
@@ -147,7 +157,8 @@ def run(folder: Path, clients: int, questions: int, kills: int, servers: int = 3
             for number in range(clients):
                 own = [f"tenure < {i} AND amount < {i if i % 2 else 1000 * (number + 1)}" for i in range(questions)]
                 chance.shuffle(own)
-                asking.append(Client(hosts, tokens.new(f"client{number}"), own, random.Random(chance.random())))
+                token = tokens.new(f"client{number}", cap=10 * questions)
+                asking.append(Client(hosts, token, own, random.Random(chance.random())))
             threads = [threading.Thread(target=each.run) for each in asking]
             for thread in threads:
                 thread.start()
@@ -167,6 +178,7 @@ def run(folder: Path, clients: int, questions: int, kills: int, servers: int = 3
 
 def look(hosts: Hosts, tokens: Tokens, got: list[tuple[str, Any]]) -> dict[str, int]:
     """What must be true after all that."""
+    hosts.start_again()
     found = None
     while found is None:  # whoever was killed last may still be starting
         try:
@@ -181,6 +193,7 @@ def look(hosts: Hosts, tokens: Tokens, got: list[tuple[str, Any]]) -> dict[str, 
     assert len(stored) == len(transcript) == budget.spent <= budget.questions  # paid for once each
     for question, answer in got:
         assert stored[question] == answer
+    assert sum(each["spent"] for each in tokens.all()) == budget.spent
     told = {"answers received": len(got), "budget": budget.questions, "answers paid for": budget.spent}
     return {**told, "paid for, not answered": _open(transcript)}
 

@@ -88,6 +88,7 @@ class Desk:
         self.hidden: frozenset[str] = frozenset()  # columns that the service hides from analysts
         self.came = ledger.time  # when a question was asked; a service may know this more precisely
         self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # called with all replies, in their thread
+        self.pays: Callable[[Sequence[Question]], None] = lambda questions: None  # before these may be paid for
         self._at_work = AtWork(self.check_open)
         self._remembered = Remembered()  # in rounds, what a final look can repeat
 
@@ -179,6 +180,7 @@ class Desk:
         if not exam and (why := self.hides(questions)) and self.ledger.unpaid(self.terms, questions):
             raise InvalidArgument(f"{why} Nothing was asked or charged.")
         batch = self.plan.mechanism.batch if rows is None else rows
+        self.pays(questions)
         return Request(asked, scope, Wish(questions, analyst, later, batch, exam, came or self.came()))
 
     def hides(self, questions: Iterable[Question | RowQuestion]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import TYPE_CHECKING
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import AimsInGroups, FollowsDeviation, at_coordinate, at_levels
 from afresh.planning.groups import group_half_width
@@ -91,21 +91,15 @@ def check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
     low, high = bounds
     if mean is None:
         return low / 2 + high / 2
-    if isinstance(mean, bool) or not (isinstance(mean, Real) and low <= float(mean) <= high):
-        raise InvalidArgument(f"mean = {mean!r}, must lie within the bounds ({number(low)}, {number(high)})")
-    return float(mean)
+    return checks.number("mean", mean, f"within the bounds ({number(low)}, {number(high)})", least=low, most=high)
 
 
 def check_deviation(deviation: float, mean: float, scale: float) -> float:
     """Return a deviation, at most what a number with this mean, as a share of its range, can have."""
     most = math.sqrt(mean * (1 - mean)) * scale
-    if isinstance(deviation, bool) or not (isinstance(deviation, Real) and 0 <= float(deviation) <= most):
-        raise InvalidArgument(f"deviation = {deviation!r}, must be from 0 to {most:.4g} at this mean")
-    return float(deviation)
+    return checks.number("deviation", deviation, f"from 0 to {most:.4g} at this mean", least=0, most=most)
 
 
 def check_share(share: float) -> float:
     """Return a share of the rows."""
-    if isinstance(share, bool) or not (isinstance(share, Real) and 0 < float(share) <= 1):
-        raise InvalidArgument(f"share = {share!r}, must be the share of rows you expect, above 0 and at most 1")
-    return float(share)
+    return checks.number("share", share, "the share of rows you expect, above 0 and at most 1", above=0, most=1)

@@ -11,6 +11,7 @@ _NOT, _COMPARISON, _NEGATE, _ATOM = 3, 4, 7, 8
 
 def number(value: float) -> str:
     """A number as a person would write it: 3, not 3.0."""
+    value = float(value)  # a whole number is a float to its type, not to Python before 3.12
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 

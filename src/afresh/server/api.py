@@ -14,7 +14,7 @@ from afresh.guard.opened import hand_out, places_of
 from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
-from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
+from afresh.server.bodies import BodyRoute, Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Judged, Served, require
 from afresh.server.repeats import Again
 from afresh.server.schemas import ByName, gives, shows, tells
@@ -27,7 +27,7 @@ from afresh.wire.tables import FORMATS, to_file
 if TYPE_CHECKING:
     from afresh.server.app import Desk
 
-router = APIRouter(tags=["datasets"])
+router = APIRouter(tags=["datasets"], route_class=BodyRoute)
 _LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
 _COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
 _PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": AT_ONCE, "in_words": "200 questions ..."}
@@ -89,12 +89,14 @@ async def price(request: Request, name: str, body: Priced) -> Response:
     if (body.question is None) == (body.statistic is None):
         raise InvalidArgument("give exactly one of question and statistic.")
     expected: dict[str, Any] = body.model_dump(include={"mean", "share", "exam", "deviation"})
-    if body.question is None:
-        statistic = filled_statistic(served, body.statistic)
-        return JSONResponse(to_json(await desk.asking.read(lambda: guard.price(statistic, **expected))))
-    question = served.dictionary.fill_question(body.question.given(), schema)
-    found = await desk.asking.read(lambda: guard.price(**question, **expected))
-    return JSONResponse(to_json(found))
+
+    def look() -> Response:
+        if body.question is None:
+            return JSONResponse(to_json(guard.price(filled_statistic(served, body.statistic), **expected)))
+        question = served.dictionary.fill_question(body.question.given(), schema)
+        return JSONResponse(to_json(guard.price(**question, **expected)))
+
+    return await desk.asking.estimate(caller, look)
 
 
 @router.post("/datasets/{name}/ask", responses=shows("Answer"))
@@ -119,7 +121,7 @@ async def ask_many(request: Request, name: str, body: Questions) -> Response:
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
     found = await answers(desk, served, caller, questions, body.rows)
-    return JSONResponse({"answers": [to_json(each) for each in found]})
+    return await _shown(desk, caller, questions, found)
 
 
 @router.post("/datasets/{name}/exam", responses=shows("Answer", listed="answers"))
@@ -129,13 +131,21 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
     found = await examined(desk, served, caller, questions)
-    return JSONResponse({"answers": [to_json(each) for each in found]})
+    return await _shown(desk, caller, questions, found)
+
+
+async def _shown(desk: Desk, caller: Caller, questions: Sequence[dict[str, Any]], found: Sequence[Any]) -> Response:
+    return await desk.asking.think(
+        caller, questions, lambda: JSONResponse({"answers": [to_json(each) for each in found]})
+    )
 
 
 async def examined(desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]]) -> Any:
     """Take the exam in the caller's name."""
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    filled = [served.dictionary.fill_question(each, schema) for each in questions]
+    filled = await desk.asking.think(
+        caller, questions, lambda: [served.dictionary.fill_question(each, schema) for each in questions]
+    )
     return await desk.asking.ask(
         served, caller, ["exam", questions], lambda: guard.exam(filled), lambda: 0, lambda found: 0
     )
@@ -149,8 +159,13 @@ async def answers(
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    filled = [served.dictionary.fill_question(each, schema) for each in questions]
-    asked, inner = guard.checked(filled), guard.desk
+
+    def read() -> tuple[list[dict[str, Any]], list[Any]]:
+        filled = [served.dictionary.fill_question(each, schema) for each in questions]
+        return filled, guard.checked(filled)
+
+    filled, asked = await desk.asking.think(caller, questions, read)
+    inner = guard.desk
 
     def work() -> list[Any]:
         found = guard.ask_checked(asked, rows)
@@ -181,7 +196,7 @@ async def measure(request: Request, name: str, body: Measured) -> Response:
 async def measured(desk: Desk, served: Served, caller: Caller, document: dict[str, Any]) -> Any:
     """Ask for a statistic in the caller's name."""
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    statistic = filled_statistic(served, document)
+    statistic = await desk.asking.think(caller, document, lambda: filled_statistic(served, document))
     check_batch(desk, statistic.price)
 
     def work() -> Any:
@@ -228,7 +243,8 @@ async def claim(request: Request, name: str, body: Claim) -> Response:
 
 async def claimed(desk: Desk, served: Served, caller: Caller, body: Claim) -> Any:
     """Ask in the caller's name whether a claim passes."""
-    guard, given = served.guard.for_analyst(caller.name), claim_of(served, body)
+    guard = served.guard.for_analyst(caller.name)
+    given = await desk.asking.think(caller, body.given(), lambda: claim_of(served, body))
     return await desk.asking.ask(
         served, caller, ["claim", given], lambda: guard.claim(**given), lambda: 1, lambda found: found.charged
     )
@@ -238,8 +254,9 @@ async def claimed(desk: Desk, served: Served, caller: Caller, body: Claim) -> An
 async def detects(request: Request, name: str, body: Detected) -> Response:
     """How far inside its ends the truth must lie for a claim to pass. Free."""
     desk, served, caller = await enter(request, name, "analyst")
-    guard, given = served.guard.for_analyst(caller.name), claim_of(served, body)
-    return JSONResponse({"detects": await desk.asking.read(lambda: guard.detects(**given))})
+    guard = served.guard.for_analyst(caller.name)
+    found = await desk.asking.estimate(caller, lambda: guard.detects(**claim_of(served, body)))
+    return JSONResponse({"detects": found})
 
 
 def claim_of(served: Served, body: Claim) -> dict[str, Any]:

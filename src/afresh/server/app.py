@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from afresh.errors import (
     AfreshError,
@@ -46,6 +47,12 @@ except ImportError:
 RECEIPTS = 20_000_000
 """The largest receipt, in bytes, that anyone may have checked; 10,000 answers take half of it."""
 _UPLOADS = re.compile(r"/datasets/[^/]+/score|/boards/[^/]+/submit")
+_STUDIES = re.compile(r"/v1/datasets/[^/]+/charge|/mcp")
+_STUDY = 1_000_000  # bytes: the receipt of a study that a steward charges, or the candidate that an agent proposes
+_SIGNING = 10_000  # bytes of a form with a token
+_UNREAD = 65_536  # bytes of a refused body that are thrown away; with more to come, the connection is closed
+_TURN = 0.001  # seconds a thread may compute before others get a turn: a short request needs several turns
+_BODILESS = ("GET", "HEAD", "OPTIONS")
 _FAILED = "the service failed; asking again is safe."
 CONFIG = "AFRESH_SERVE"
 """The environment variable with the path of the configuration, for worker processes."""
@@ -64,13 +71,17 @@ class Desk:
         self.config, self.house, self.metrics = config, House(config), Metrics()
         self.asking = Asking(self.house, self.metrics)
 
-    async def caller(self, request: Request) -> Caller:
-        """Identify the caller by the request's token, and count the request against the token's rate."""
+    async def caller(self, request: Request, size: int = 0) -> Caller:
+        """Identify the caller by the request's token, once, and count the request against the token's rate."""
+        known: Caller | None = getattr(request.state, "caller", None)
+        if known is not None:
+            return known
         given = request.headers.getlist("authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer" or not token.strip():
             raise NotAllowed("send your token once, in the header Authorization: Bearer TOKEN.")
-        return self.counted(request, await self.presented(token.strip()))
+        request.state.caller = caller = self.counted(request, await self.presented(token.strip()), size)
+        return caller
 
     async def presented(self, token: str) -> Caller:
         """The owner of a token, issued by this service or by the identity provider."""
@@ -79,10 +90,10 @@ class Desk:
         find = self._provider.find
         return await self.asking.look_up(lambda: find(token))
 
-    def counted(self, request: Request, caller: Caller) -> Caller:
-        """Count one more request of this caller, and return the caller."""
+    def counted(self, request: Request, caller: Caller, size: int = 0) -> Caller:
+        """Count one more request of this caller, with so many bytes of JSON, and return the caller."""
         request.state.who = caller.id or "jwt"
-        self.asking.rates.count(caller.id or f"jwt {caller.name}")
+        self.asking.rates.count(caller.id or f"jwt {caller.name}", size)
         return caller
 
     def close(self) -> None:
@@ -101,12 +112,15 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
         app.state.desk = Desk(config) if desk is None else desk
         gc.collect()
         gc.freeze()  # what exists now stays, so the collector need not scan it again and again
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(_TURN)
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
         async with tools():
             yield
         undo()
         app.state.desk.close()
+        sys.setswitchinterval(usual)
         gc.unfreeze()
 
     app = Gated(
@@ -265,9 +279,12 @@ class Gate:
             return
         began, got = time.monotonic(), 0
         status: int | None = None
+        scope["path"] = _path(scope)
         most = self._most(scope["path"])
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
+        declared = headers.get(b"content-length", b"0")
+        coming = sys.maxsize if b"transfer-encoding" in headers else int(declared) if declared.isdigit() else 0
 
         complete = False
 
@@ -291,36 +308,58 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 own = [(b"x-content-type-options", b"nosniff")]
+                if not complete and coming > _UNREAD:  # the rest would be received, and thrown away
+                    own.append((b"connection", b"close"))
                 if not any(name == b"cache-control" for name, _ in message["headers"]):
                     own.append((b"cache-control", b"no-store"))
                 message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
         try:
-            declared = headers.get(b"content-length", b"0")
             if {b"content-length", b"transfer-encoding"} <= headers.keys():  # a proxy in front may use the other one
                 both = InvalidArgument("send a Content-Length or chunks, not both.")
-                await refusal(_request(scope), both, 400, {"Connection": "close"})(scope, receive, noted)  # type: ignore[arg-type]
+                await _answer(scope, receive, noted, both, 400, {"Connection": "close"})
             elif b"content-encoding" in headers:
-                error: AfreshError = InvalidArgument("send the body uncompressed, without a Content-Encoding.")
-                await refusal(_request(scope), error, 415)(scope, receive, noted)  # type: ignore[arg-type]
+                packed = InvalidArgument("send the body uncompressed, without a Content-Encoding.")
+                await _answer(scope, receive, noted, packed, 415)
             elif declared.isdigit() and int(declared) > most:
-                await refusal(_request(scope), too_large(most))(scope, receive, noted)  # type: ignore[arg-type]
+                await _answer(scope, receive, noted, too_large(most))
+            elif (refused := await self._identify(scope, min(coming, most))) is not None:
+                await _answer(scope, receive, noted, refused)
             else:
                 await self._app(scope, counted, noted)
         except Exception as unforeseen:  # its message, which a server would log, may quote a row
             log({"event": "error", "kind": type(unforeseen).__name__})
             if status is None:
-                said = ServiceError(_FAILED)
-                await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
+                await _answer(scope, receive, noted, ServiceError(_FAILED))
         finally:
             self._write(scope, status or 500, time.monotonic() - began)
 
+    async def _identify(self, scope: _Message, size: int) -> AfreshError | None:
+        """Identify whoever sends a body to a door for programs, before any of it is read; pages do it themselves."""
+        path: str = scope["path"]
+        if scope["method"] in _BODILESS or not (path.startswith("/v1/") or path == "/mcp"):
+            return None
+        try:
+            desk: Desk = scope["app"].state.desk
+            await desk.caller(_request(scope), 0 if self._is_upload(path) else size)
+        except AfreshError as error:
+            return error
+        return None
+
     def _most(self, path: str) -> int:
         """How many bytes a request may have."""
-        if path.startswith(("/v1/holdouts/", "/v1/boards/", "/v1/evaluations/", "/mcp")) or _UPLOADS.fullmatch(path):
+        if self._is_upload(path):
             return self._limits.predictions
+        if path in ("/sign-in", "/sign-out"):
+            return _SIGNING
+        if _STUDIES.fullmatch(path):
+            return max(self._limits.body, _STUDY)
         return RECEIPTS if path == "/verify" else self._limits.body
+
+    def _is_upload(self, path: str) -> bool:
+        """Whether a body is a file or predictions, which wait for their turn before they are read."""
+        return path.startswith(("/v1/holdouts/", "/v1/boards/", "/v1/evaluations/")) or bool(_UPLOADS.fullmatch(path))
 
     def _write(self, scope: _Message, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
@@ -338,6 +377,18 @@ class Gate:
 
 def _request(scope: _Message) -> Request:
     return Request(scope)
+
+
+async def _answer(scope: _Message, receive: _Receive, send: _Send, error: AfreshError, *more: Any) -> None:
+    await refusal(_request(scope), error, *more)(scope, receive, send)  # type: ignore[arg-type]
+
+
+def _path(scope: _Message) -> str:
+    """The path of a request, where a slash that is part of a name is still written %2F: it separates nothing."""
+    raw: bytes | None = scope.get("raw_path")
+    if raw is None or b"%2f" not in raw.lower():
+        return str(scope["path"])
+    return unquote(re.sub("%(?=2[fF])", "%25", raw.decode("ascii", "replace")))
 
 
 def too_large(most: int) -> TooLarge:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
 from afresh.errors import TimedOut, TooMany
 from afresh.results.answer import Answer
 from afresh.server.clock import next_tick
-from afresh.server.gathering import Gathering, refuse_frozen
+from afresh.server.crew import Crew
+from afresh.server.gathering import Gathering, Put, refuse_frozen
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
 from afresh.server.repeats import Again, Repeats, name_of
@@ -21,7 +24,12 @@ from afresh.server.tokens import Caller
 
 _Found = TypeVar("_Found")
 _WAITING = 16  # how many requests may wait for each one that can be answered at once
+_SHORT = 800  # the most characters of JSON that are worked on without a thread: it costs more than a short question
 _PATIENCE = 0.1  # seconds after which we check again whether a dataset is frozen
+
+
+WEIGHT = 2_000
+"""The bytes of JSON that count as a request: they are read before anything else can be."""
 
 
 class Rates:
@@ -29,18 +37,21 @@ class Rates:
 
     def __init__(self, most: int) -> None:
         """Allow at most `most` requests a minute."""
-        self._most, self._minute, self._made = most, 0, dict[str, int]()
+        self._most, self._minute, self._made = most, 0.0, dict[str, int]()
 
-    def count(self, who: str) -> None:
-        """Count one more request, or raise `TooMany`."""
-        minute = int(time.monotonic() // 60)
+    def count(self, who: str, size: int = 0) -> None:
+        """Count one more request with so many bytes to read at once, or raise `TooMany`."""
+        minute, seconds = divmod(time.monotonic(), 60)
         if minute != self._minute:
             self._minute, self._made = minute, {}
-        self._made[who] = self._made.get(who, 0) + 1
+        self._made[who] = self._made.get(who, 0) + min(1 + size // WEIGHT, self._most)
         if self._made[who] > self._most:
-            raise TooMany(
-                f"a token may make {self._most:,} requests per minute; wait until the next minute. Nothing was charged."
+            refused = TooMany(
+                f"a token may make {self._most:,} requests per minute, and each {WEIGHT:,} bytes of JSON count as one "
+                "more; wait until the next minute. Nothing was charged."
             )
+            refused.after = 60 - seconds
+            raise refused
 
 
 class Asking:
@@ -52,7 +63,10 @@ class Asking:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
         self._readers = ThreadPoolExecutor(4, "afresh-read")
-        # Separate pools: neither large uploads nor an identity provider that is slow to send its keys hold up others.
+        # Separate pools: neither large uploads, nor long questions, nor an identity provider that is slow to send its
+        # keys hold up others.
+        self._thinkers = Crew("afresh-think", 2, each=64, most=512)
+        self.files = Crew("afresh-file", 2, each=8, most=32)
         self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")
         self._strangers = ThreadPoolExecutor(2, "afresh-jwt")
         self._waiting, self._repeats = 0, Repeats()
@@ -67,6 +81,16 @@ class Asking:
     async def read(self, work: Callable[[], _Found]) -> _Found:
         """Do work that asks nothing about the rows."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def think(self, caller: Caller, given: Any, work: Callable[[], _Found]) -> _Found:
+        """Do work that takes as long as what was given, as JSON, is long: read questions, or estimate a price."""
+        if len(json.dumps(given)) <= _SHORT:
+            return work()
+        return await self._thinkers.work(caller.name, work)
+
+    async def estimate(self, caller: Caller, work: Callable[[], _Found]) -> _Found:
+        """Do work that may take long, whatever was given, and asks nothing about the rows."""
+        return await self._thinkers.work(caller.name, work)
 
     async def caller(self, token: str) -> Caller:
         """The owner of one of this service's tokens."""
@@ -124,9 +148,10 @@ class Asking:
         Questions that were asked before, or cannot be answered with others, take the `other` way.
         """
         came, gathering = time.time(), self._gatherings[served.name]
-        put = gathering.prepared(asked, caller, came)
-        if put is None:
+        request = await self.think(caller, question, lambda: gathering.prepared(asked, caller, came))
+        if request is None:
             return await other()
+        put = Put(request, caller)
         self._check_room()
         self._waiting += 1
         try:
@@ -160,16 +185,17 @@ class Asking:
         price: Callable[[], int],
         charged: Callable[[_Found], int],
     ) -> _Found:
-        if caller.cap is None:
-            found = work()
-        else:
-            taken, spent = price(), 0
-            self.house.tokens.take(caller, taken)
-            try:
+        holds = self.house.holds
+        hold = None if caller.cap is None else holds.take(caller, served.name, price())
+        if hold is None:
+            return work()
+        try:
+            with served.history.telling(partial(holds.note, hold)):
                 found = work()
-                spent = charged(found)
-            finally:
-                self.house.tokens.give_back(caller, taken - spent)
+            holds.end(hold, charged(found))
+        except BaseException:
+            holds.end_as_paid(hold)
+            raise
         return found
 
     async def _wait(self, work: Callable[[], _Found]) -> _Found:
@@ -222,6 +248,8 @@ class Asking:
 
     def close(self) -> None:
         """Let work that has begun finish."""
+        self._thinkers.close()
+        self.files.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._doorkeepers.shutdown(wait=True, cancel_futures=True)

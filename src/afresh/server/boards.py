@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from afresh.errors import InvalidArgument, NotAllowed, NotFound
 from afresh.server.bodies import PREDICTIONS
 from afresh.server.house import require
-from afresh.server.predictions import read_submission
+from afresh.server.predictions import Submission, read_submission
 from afresh.server.schemas import gives, shows, tells
 from afresh.wire.results import to_json
 
@@ -105,10 +105,12 @@ async def badge(request: Request, name: str) -> Response:
 async def submit(request: Request, name: str) -> Response:
     """Enter the predictions of one model under its name."""
     desk, served, caller, board = await _entrant(request, name, "analyst")
-    body, media = await request.body(), request.headers.get("content-type", "")
-    given = await desk.asking.read(
-        lambda: read_submission(body, media, request.query_params, served.guard.rows, served.places, served.settings.id)
-    )
+    media, query = request.headers.get("content-type", ""), request.query_params
+
+    def read(body: bytes) -> Submission:
+        return read_submission(body, media, query, served.guard.rows, served.places, served.settings.id)
+
+    given = await desk.asking.files.take(caller.name, request.body, read)
     if len(given.models) != 1 or given.names is None:
         raise InvalidArgument('an entry is the predictions of one model, with its name: {"predictions": {"name": []}}.')
     entry = given.names[0]

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeVar
 
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
+from afresh.errors import InvalidArgument
 from afresh.server.predictions import FORMATS
 
 _Number = int | float
 _Pair = tuple[_Number, _Number]
+_Label = bool | int | float | str
 _Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
+_Item = TypeVar("_Item")
+_Many = Annotated[list[_Item], Field(fail_fast=True)]  # to report every one of 100,000 wrong items would take a second
+
+
+_KEYS = 100  # the most in an object, except in one whose keys are names: every unknown one would be reported
+
+
+class BodyRoute(APIRoute):
+    """A door that takes a body; one with very many keys is refused before they are looked at."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The door, for requests that check their body."""
+        door = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await door(_Checked(request.scope, request.receive))
+
+        return handle
+
+
+class _Checked(Request):
+    async def json(self) -> Any:
+        """What was sent, which Starlette keeps."""
+        found = await super().json()
+        parts = [found, *found.values()] if isinstance(found, dict) else []
+        for each in [*parts, *(item for part in parts if isinstance(part, list) for item in part)]:
+            if isinstance(each, dict) and len(each) > _KEYS and each is not found.get("shares"):
+                raise InvalidArgument(
+                    f"an object has {len(each):,} keys, but at most {_KEYS} may be given; see /v1/openapi.json."
+                )
+        return found
 
 
 class Body(BaseModel):
@@ -49,7 +85,7 @@ class Question(Body):
 class Questions(Body):
     """The arguments of `Guard.ask_many`: all are charged, or none."""
 
-    questions: list[Question | _Expression] = Field(
+    questions: _Many[Question | _Expression] = Field(
         examples=[["churned", {"expression": "amount", "bounds": [0, 500]}]]
     )
     rows: int | None = Field(None, ge=1, description="In rounds, how many fresh rows they get.")
@@ -62,10 +98,10 @@ class Priced(Body):
     statistic: dict[str, Any] | None = Field(
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
-    mean: _Number | list[_Number] | None = Field(None, description="For a statistic of two numbers, one for each.")
+    mean: _Number | _Many[_Number] | None = Field(None, description="For a statistic of two numbers, one for each.")
     share: _Number | None = Field(None, description="For a group, the share of rows you expect in it.")
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
-    deviation: _Number | list[_Number] | None = Field(
+    deviation: _Number | _Many[_Number] | None = Field(
         None, description="For a number, the standard deviation you expect; for two, one for each."
     )
 
@@ -101,15 +137,15 @@ class Fit(Body):
     """A model to be fitted by noisy gradients, as `afresh.learn` does it."""
 
     kind: str = Field(examples=["logistic"], description="logistic or linear.")
-    features: list[str] = Field(min_length=1, examples=[["tenure", "amount"]])
+    features: _Many[str] = Field(min_length=1, examples=[["tenure", "amount"]])
     label: str = Field(examples=["churned"])
-    bounds: _Pair | list[_Pair] = Field(
+    bounds: _Pair | _Many[_Pair] = Field(
         (-3, 3), description="The range features are clipped to: two numbers, or one pair per feature."
     )
     norm: _Number | None = Field(None, description="The longest row, scaled.")
     steps: int = Field(50, ge=1, description="The number of gradients to ask for.")
     alpha: _Number = Field(0.0, description="The strength of the ridge penalty.")
-    classes: tuple[Any, Any] = Field((0, 1), examples=[[False, True]])
+    classes: tuple[_Label, _Label] = Field((0, 1), examples=[[False, True]])
     target: _Pair = Field((-1, 1), description="For a linear regression, the range the label is clipped to.")
 
 
@@ -143,7 +179,7 @@ class NewToken(Body):
 
     name: str = Field(max_length=200, examples=["ann"])
     role: str = Field("analyst", examples=["analyst"])
-    datasets: list[str] = Field(["*"], examples=[["customers"]])
+    datasets: _Many[str] = Field(["*"], examples=[["customers"]])
     days: float | None = Field(None, description="The number of days it is valid; no limit if omitted.")
     cap: int | None = Field(None, description="The most answers it may spend; no cap if omitted.")
 

@@ -63,7 +63,7 @@ class Dataset:
 class Limits:
     """What one request, and one token, may ask for."""
 
-    body: int = 1_000_000
+    body: int = 400_000
     """The most bytes in a request."""
     predictions: int = 100_000_000
     """The most bytes in a request with predictions."""

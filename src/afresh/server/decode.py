@@ -50,6 +50,7 @@ def main() -> int:
     """Decode what is on stdin."""
     import resource
 
+    os.nice(10)  # whoever waits for the service goes first
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     kind, rows, body = sys.argv[1], int(sys.argv[2]), sys.stdin.buffer.read()

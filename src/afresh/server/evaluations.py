@@ -17,7 +17,7 @@ from afresh.errors import InvalidArgument, TooMany
 from afresh.judging.files import ARCHIVES, FILE, Files, files_of, unpacked
 from afresh.judging.judge import Judge
 from afresh.server.api import RECEIPT, After, Limit, released, vouched
-from afresh.server.bodies import Freeze
+from afresh.server.bodies import BodyRoute, Freeze
 from afresh.server.house import require
 from afresh.server.schemas import AnyObject, shows, tells
 from afresh.wire.results import to_json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from afresh.server.app import Desk
     from afresh.server.tokens import Caller
 
-router = APIRouter(tags=["evaluations"])
+router = APIRouter(tags=["evaluations"], route_class=BodyRoute)
 _AT_ONCE = BoundedSemaphore(8)  # requests per worker that run candidates or wait to; others must come back later
 _EXAMPLE = {"candidates": [{"name": "shorter", "files": {"prompt.txt": "Answer in one word."}}]}
 _CONTENTS = {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}
@@ -192,8 +192,11 @@ _FREE = ("check", "try", "exam")
 
 async def _run(request: Request, name: str, what: str, count: int, work: Callable[[Judge, list[Files]], Any]) -> Any:
     desk, judge, caller = await _enter(request, name)
-    body, media, query = await request.body(), request.headers.get("content-type", ""), request.query_params
-    files = await desk.asking.read(lambda: _candidates(body, media, dict(query), count, judge.most)) if count else []
+    media, query, files = request.headers.get("content-type", ""), dict(request.query_params), list[Files]()
+    if count:
+        files = await desk.asking.files.take(
+            caller.name, request.body, lambda body: _candidates(body, media, query, count, judge.most)
+        )
     served: Any = desk.house.judges[name]  # everything that asking needs to know about what is served
     price = 0 if what in _FREE else 1
 

@@ -19,6 +19,7 @@ from afresh.results.answer import Answer
 
 if TYPE_CHECKING:
     from afresh.guard.path import Request
+    from afresh.server.holds import Hold
     from afresh.server.house import House, Served
     from afresh.server.tokens import Caller
 
@@ -35,8 +36,8 @@ class Put:
         self.error: Exception | None = None
         self.leaves: float | None = None
         """When its answers leave, by the clock on the wall, once there are some."""
-        self.taken = 0
-        """What was counted against the cap of its token."""
+        self.hold: Hold | None = None
+        """What is counted against the cap of its token."""
 
     @property
     def settled(self) -> bool:
@@ -62,11 +63,9 @@ class Gathering:
         self._waiting: list[Put] = []
         self._busy = False
 
-    def prepared(self, asked: Sequence[Any], caller: Caller, came: float) -> Put | None:
+    def prepared(self, asked: Sequence[Any], caller: Caller, came: float) -> Request | None:
         """Prepare questions that came at this time to be put with others; None if they have to take another way."""
-        desk = self._served.guard.desk
-        request = desk.prepared(asked, caller.name, datetime.fromtimestamp(came, UTC))
-        return None if request is None else Put(request, caller)
+        return self._served.guard.desk.prepared(asked, caller.name, datetime.fromtimestamp(came, UTC))
 
     def put(self, put: Put) -> None:
         """Queue it to be answered."""
@@ -123,9 +122,9 @@ class Gathering:
         try:
             if put.caller.cap is not None:
                 desk = self._served.guard.desk
-                most = len(desk.ledger.unpaid(desk.terms, put.request.wish.questions))
-                self._house.tokens.take(put.caller, most)
-                put.taken = most
+                unpaid = desk.ledger.unpaid(desk.terms, put.request.wish.questions)
+                digests = (each.digest for each in unpaid)
+                put.hold = self._house.holds.take(put.caller, self._served.name, len(unpaid), digests)
             return True
         except Exception as error:
             put.error = error
@@ -140,16 +139,17 @@ class Gathering:
         self._finish(put)
 
     def _finish(self, put: Put) -> None:
-        """Record when it leaves and what it says, and give back what was counted but not charged."""
-        spent = 0
+        """Record when it leaves and what it says, and count what was charged."""
         try:
             if put.error is None:
                 replies = put.request.result
                 numbers = {part.entry.number for reply in replies for part in reply.parts}
                 put.leaves = self._served.history.leaves(numbers)
                 put.answers = [self._served.guard.desk.tell(reply) for reply in replies]
-                spent = sum(answer.charged for answer in put.answers)
-            self._house.tokens.give_back(put.caller, put.taken - spent)
+                if put.hold is not None:
+                    self._house.holds.end(put.hold, sum(answer.charged for answer in put.answers))
+            elif put.hold is not None:
+                self._house.holds.end_as_paid(put.hold)
         except Exception as error:
             put.error = error
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from afresh.server.clock import leaving
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
     from afresh.guard.path import Reply
-    from afresh.ledger import Entry
+    from afresh.ledger import Entry, Question
     from afresh.ledger.account import Account
     from afresh.ledger.records import Reserved, Stated
 
@@ -88,7 +88,7 @@ class History:
         self._vectors: dict[int, int] = {}  # for each coordinate, the number of the first one
         self._read: dict[int, list[Stated]] = {}  # what was read from a vector, by the number of its first coordinate
         self._names: dict[str, None] = {}
-        desk.watch, desk.came = self._touch, self._came
+        desk.watch, desk.came, desk.pays = self._touch, self._came, self._pays
         self.follow()
         self._later = {}  # anything answered before this worker started is old
 
@@ -145,6 +145,19 @@ class History:
             yield found
         finally:
             self._own.numbers = self._own.came = None
+
+    @contextmanager
+    def telling(self, told: Callable[[Iterable[str]], None]) -> Iterator[None]:
+        """Tell of all questions that this thread asks the desk in this context, before they are paid for."""
+        self._own.told = told
+        try:
+            yield
+        finally:
+            self._own.told = None
+
+    def _pays(self, questions: Sequence[Question]) -> None:
+        if (told := getattr(self._own, "told", None)) is not None:
+            told(each.digest for each in questions)
 
     def _came(self) -> datetime:
         return getattr(self._own, "came", None) or self._desk.ledger.time()

@@ -17,6 +17,7 @@ from afresh.judging.settings import Settings
 from afresh.server.config import BoardSettings, Config, Dataset
 from afresh.server.dictionary import Dictionary
 from afresh.server.history import Follower, History
+from afresh.server.holds import Holds
 from afresh.server.rounds import Rounds
 from afresh.server.store import store_of
 from afresh.server.tokens import Caller, Freezer, Tokens
@@ -26,6 +27,7 @@ from afresh.wire.plans import plan_to_json
 
 if TYPE_CHECKING:
     from afresh.boards.board import Board
+    from afresh.guard.desk import Desk
     from afresh.models.holdout import Holdout
 
 STEWARD = "steward"
@@ -133,6 +135,7 @@ class House:
         self.judges = dict[str, Judged]()
         self._follower: Follower | None = None
         store = store_of(config.state, config.ledger)
+        self.holds = Holds(store, self._desk)
         self.store, self.tokens, self.freezer, self.rounds = store, Tokens(store), Freezer(store), Rounds(store)
         try:
             for settings in config.datasets.values():
@@ -143,6 +146,7 @@ class House:
                 self.judges[each.name] = _judged(each, config.tick)
             opened: list[Served | Judged] = [*self.served.values(), *self.judges.values()]
             self._follower = Follower([each.history for each in opened]) if config.tick > 0 else None
+            self.holds.settle()
         except BaseException:
             self.close()
             raise
@@ -162,6 +166,10 @@ class House:
             raise
         shelf = Stored(self.store, settings.name)
         return Posted(settings, Board(holdout, settings.name, settings.rules, loss, shelf))
+
+    def _desk(self, name: str) -> Desk | None:
+        found = self.served.get(name) or self.judges.get(name)
+        return None if found is None else found.guard.desk
 
     def judge(self, name: str, caller: Caller) -> Judged:
         """An evaluation, if it exists for the caller."""

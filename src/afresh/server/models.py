@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from afresh import checks
 from afresh.errors import InvalidArgument, NotFound
 from afresh.server.api import Form, check_batch, enter, handed_out
 from afresh.server.bodies import PREDICTIONS
@@ -54,13 +55,12 @@ async def open_rows(request: Request, name: str, form: Form = "parquet") -> Resp
 
 async def _submitted(request: Request, name: str) -> tuple[Desk, Served, Caller, Holdout, Submission]:
     desk, served, caller, holdout = await _holdout(request, name)
-    body = await request.body()
     media, given = request.headers.get("content-type", ""), request.query_params
 
-    def read() -> Submission:
+    def read(body: bytes) -> Submission:
         return read_submission(body, media, given, served.guard.rows, served.places, served.settings.id)
 
-    found = await desk.asking.read(read)
+    found = await desk.asking.files.take(caller.name, request.body, read)
     check_batch(desk, len(found.models))
     return desk, served, caller, holdout, found
 
@@ -95,13 +95,13 @@ async def score(request: Request, name: str) -> Response:
 @router.post("/holdouts/{name}/unscored", responses=tells({"unscored": 1}), openapi_extra=PREDICTIONS)
 async def unscored(request: Request, name: str) -> Response:
     """How many of these scores would be charged. Free."""
-    desk, _, _, holdout, given = await _submitted(request, name)
+    desk, _, caller, holdout, given = await _submitted(request, name)
 
     def work() -> int:
         loss = holdout.settled(to_loss(given.options.get("loss")))
         return holdout.unscored(holdout.predict(given.models, given.names, loss), loss)
 
-    return JSONResponse({"unscored": await desk.asking.read(work)})
+    return JSONResponse({"unscored": await desk.asking.estimate(caller, work)})
 
 
 @router.post("/holdouts/{name}/compare", responses=shows("Comparison", "Identical"), openapi_extra=PREDICTIONS)
@@ -163,7 +163,9 @@ async def claim(request: Request, name: str) -> Response:
         told = {key: given.options[key] for key in ("by", "between") if given.options.get(key) is not None}
         told |= {"names": given.names, "loss": to_loss(given.options.get("loss"))}
         model, *others = given.models
-        if given.options.get("challenge"):
+        if _flag(given, "challenge"):
+            if "between" in told:
+                raise InvalidArgument("a challenge is about an improvement on the incumbent; leave out between.")
             return holdout.challenge(model, incumbent=others[0] if others else None, **told)
         return holdout.claim(model, better_than=others[0] if others else None, **told)
 
@@ -176,7 +178,7 @@ async def contest(request: Request, name: str) -> Response:
 
     def work(holdout: Holdout, given: Submission) -> Any:
         models, last = given.models, None
-        if given.options.get("incumbent"):
+        if _flag(given, "incumbent"):
             *models, last = models
         loss = to_loss(given.options.get("loss"))
         return holdout.contest(models, incumbent=last, bins=given.options.get("bins"), names=given.names, loss=loss)
@@ -190,14 +192,14 @@ async def detects(request: Request, name: str) -> Response:
 
     With `among`, to win a contest of so many models against the second; `binned` if the winner's value is asked for.
     """
-    desk, _, _, holdout, given = await _submitted(request, name)
+    desk, _, caller, holdout, given = await _submitted(request, name)
     if len(given.models) != 2:
         raise InvalidArgument(f"the request has predictions of {len(given.models)} models; this takes two.")
     wanted = ("by", "disagreement", "among", "binned")
     told = {key: given.options[key] for key in wanted if given.options.get(key) is not None}
     b, a = given.models
     loss = to_loss(given.options.get("loss"))
-    found = await desk.asking.read(lambda: holdout.detects(b, better_than=a, loss=loss, **told))
+    found = await desk.asking.estimate(caller, lambda: holdout.detects(b, better_than=a, loss=loss, **told))
     return JSONResponse({"detects": found})
 
 
@@ -205,8 +207,9 @@ def _pair(names: list[str] | None) -> tuple[str, str] | None:
     return None if names is None else (names[0], names[1])
 
 
-def _models(given: Submission) -> int:
-    return len(given.models)
+def _flag(given: Submission, name: str) -> bool:
+    """An option that is true or false, or left out."""
+    return given.options.get(name) is not None and checks.flag(name, given.options[name])
 
 
 def _most_of_ranking(given: Submission) -> int:

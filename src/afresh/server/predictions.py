@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from afresh import checks
-from afresh.errors import InvalidArgument
+from afresh.errors import InvalidArgument, TooLarge
 from afresh.models.predictions import Made
 from afresh.server.decode import CSV, decoded
 
@@ -24,7 +24,8 @@ NPY, ARROW = "application/x-npy", "application/vnd.apache.arrow.file"
 STREAM, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 FORMATS = (CSV, NPY, ARROW, STREAM, PARQUET)
 _OPTIONS = ("loss", "precision", "names", "kinds", "statistic", "by", "between", "challenge", "incumbent", "bins")
-_KNOWN = (*_OPTIONS, "disagreement")
+_KNOWN = (*_OPTIONS, "disagreement", "among", "binned")
+_JSON = 1_000_000  # bytes: nothing else runs while JSON is read, unlike other formats
 _LONGEST = 200  # the most characters in a name
 
 
@@ -87,6 +88,9 @@ def _options(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _from_json(body: bytes, options: dict[str, Any]) -> tuple[list[str] | None, list[Any], Any]:
+    if len(body) > _JSON:
+        others = ", ".join(FORMATS)
+        raise TooLarge(f"predictions in JSON may have at most {_JSON:,} bytes; send more as one of {others}.")
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

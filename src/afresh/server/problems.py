@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from afresh.errors import AfreshError
+from afresh.errors import AfreshError, TooMany
 from afresh.wire import problems
 
 
@@ -20,4 +21,6 @@ def refusal(
     if status is not None:
         document["status"] = status
     headers = {**(more or {}), **({"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {})}
+    if isinstance(error, TooMany):
+        headers["Retry-After"] = str(math.ceil(error.after))
     return JSONResponse(document, document["status"], headers, media_type=problems.MEDIA_TYPE)

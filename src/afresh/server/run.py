@@ -30,6 +30,7 @@ def serve(config: Config, path: str | None) -> None:
         "timeout_graceful_shutdown": 30,
         "proxy_headers": False,
         "http": Patient,
+        "ws": "none",
     }
     desk = Desk(config)  # mistakes in the data are reported before anything listens
     try:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from afresh.server.api import enter
-from afresh.server.bodies import Charge, Division, Freeze, NewToken
+from afresh.server.bodies import BodyRoute, Charge, Division, Freeze, NewToken
 from afresh.server.house import require
 from afresh.server.schemas import shows, tells
 from afresh.server.tokens import check_datasets
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from afresh.results.answer import Answer
     from afresh.server.app import Desk
 
-router = APIRouter(tags=["steward"])
+router = APIRouter(tags=["steward"], route_class=BodyRoute)
 _TOKEN = {"id": "5f2b9c01", "name": "ann", "role": "analyst", "datasets": ["customers"], "expires": None, "cap": None}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import secrets
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from afresh.errors import LedgerError, MissingExtra
 
@@ -42,6 +44,16 @@ _TABLES = (
         caller TEXT NOT NULL,
         expires BIGINT NOT NULL
     )""",
+    """CREATE TABLE IF NOT EXISTS afresh_holds (
+        id TEXT PRIMARY KEY,
+        holder TEXT NOT NULL,
+        token TEXT NOT NULL,
+        dataset TEXT NOT NULL,
+        analyst TEXT NOT NULL,
+        after BIGINT NOT NULL,
+        answers BIGINT NOT NULL,
+        questions TEXT NOT NULL
+    )""",
     """CREATE TABLE IF NOT EXISTS afresh_entries (
         dataset TEXT NOT NULL,
         id TEXT NOT NULL,
@@ -57,23 +69,89 @@ _TABLES = (
     )""",
 )
 _MAKING = 0x61667274  # the advisory lock for creating the tables
+_HOLDING = 0x61667275  # the first half of the advisory lock that a process holds while it lives
+Run = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs a statement, which marks its values with `?`, and returns its rows."""
+_Found = TypeVar("_Found")
 
 
 class Store:
-    """Runs statements, each a transaction of its own. Safe to use from several threads."""
+    """Runs statements, each a transaction of its own unless `transact` runs several. Safe to use from several threads.
+
+    A process can have a name that others can tell from one that is gone: it holds a lock for as long as it lives.
+    """
 
     def __init__(self, place: str) -> None:
         """`place` is the path of an SQLite file, created if there is none, or a postgresql:// address."""
         self.place, self._lock, self._connection = place, threading.Lock(), None
         self._server = "://" in place
         self._process = 0
+        self._name: str | None = None
+        self._held: int | None = None
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a statement, which marks its values with `?`, and return its rows."""
+        return self._tried(lambda: self._run(statement, values))
+
+    def transact(self, work: Callable[[Run], _Found]) -> _Found:
+        """Run several statements, all or none of them."""
+
+        def all_or_none() -> _Found:
+            connection = self._connected()
+            if self._server:
+                with connection.transaction():
+                    return work(self._run)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                found = work(self._run)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            return found
+
+        return self._tried(all_or_none)
+
+    def mine(self) -> str:
+        """The name of this process: `is_gone` is false for it until the process ends or the store is closed."""
+        with self._lock:
+            if self._name is None or self._process != os.getpid():
+                self._name = f"{secrets.randbits(31):08x}"
+                self._drop()
+        self._tried(self._connected)
+        return self._name
+
+    def is_gone(self, name: str) -> bool:
+        """Whether the process of this name has ended."""
+        if name == self._name:
+            return False
+        if self._server:
+            ((free,),) = self.run("SELECT pg_try_advisory_lock(?, ?)", (_HOLDING, int(name, 16)))
+            if free:
+                self.run("SELECT pg_advisory_unlock(?, ?)", (_HOLDING, int(name, 16)))
+            return bool(free)
+        try:
+            found = os.open(self._place_of(name), os.O_RDWR)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            Path(self._place_of(name)).unlink(missing_ok=True)
+            return True
+        finally:
+            os.close(found)
+
+    def _place_of(self, name: str) -> str:
+        return f"{self.place}.{name}.lock"
+
+    def _tried(self, work: Callable[[], _Found]) -> _Found:
         with self._lock:
             for attempt in (1, 2):
                 try:
-                    return self._run(statement, values)
+                    return work()
                 except self._failures() as error:
                     self._drop()
                     if attempt == 2 or not self._server:
@@ -87,8 +165,12 @@ class Store:
         """Close the connection; the next statement makes another."""
         with self._lock:
             self._drop()
+            if self._held is not None:
+                os.close(self._held)
+                Path(self._place_of(self._name or "")).unlink(missing_ok=True)
+            self._held = self._name = None
 
-    def _run(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         connection: Any = self._connected()
         if self._server:
             statement = statement.replace("?", "%s")
@@ -112,6 +194,9 @@ class Store:
             made.execute(f"PRAGMA {pragma}")
         for table in _TABLES:
             made.execute(table)
+        if self._name is not None and self._held is None:
+            self._held = os.open(self._place_of(self._name), os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
         return made
 
     def _on_server(self) -> Any:
@@ -125,6 +210,8 @@ class Store:
             made.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
             for table in _TABLES:
                 made.execute(table.encode())
+        if self._name is not None:
+            made.execute("SELECT pg_advisory_lock(%s, %s)", (_HOLDING, int(self._name, 16)))
         return made
 
     def _failures(self) -> tuple[type[Exception], ...]:

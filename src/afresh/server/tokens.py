@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afresh import checks
-from afresh.errors import BudgetExhausted, NotAllowed, NotFound
+from afresh.errors import NotAllowed, NotFound
 from afresh.server.store import Store
 
 ROLES = ("viewer", "analyst", "steward")
@@ -122,30 +122,6 @@ class Tokens:
             if good and revoked is None and (expires is None or time.time() < expires):
                 return Caller(name, role, tuple(json.loads(datasets)), cap, id, expires)
         raise NotAllowed(_UNKNOWN)
-
-    def take(self, caller: Caller, answers: int) -> None:
-        """Count answers against a token's cap before they are asked for, or refuse."""
-        if caller.cap is None or caller.id is None or not answers:
-            return
-        taken = self._store.run(
-            "UPDATE afresh_tokens SET spent = spent + ? WHERE id = ? AND spent + ? <= cap RETURNING spent",
-            (answers, caller.id, answers),
-        )
-        if not taken:
-            (row,) = self._store.run("SELECT spent FROM afresh_tokens WHERE id = ?", (caller.id,))
-            spent = int(row[0])
-            raise BudgetExhausted(
-                asked=answers,
-                spent=spent,
-                questions=caller.cap,
-                message=f"this may need {answers} answers, but {spent} of this token's {caller.cap} are spent. Nothing "
-                "was charged. The steward can issue another token.",
-            )
-
-    def give_back(self, caller: Caller, answers: int) -> None:
-        """Give back what was counted but not charged."""
-        if caller.cap is not None and caller.id is not None and answers:
-            self._store.run("UPDATE afresh_tokens SET spent = spent - ? WHERE id = ?", (answers, caller.id))
 
 
 def check_datasets(wanted: Sequence[str], there: Collection[str]) -> None:

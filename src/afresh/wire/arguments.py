@@ -57,9 +57,10 @@ def to_statistic(document: Any, names: tuple[str, ...]) -> Any:
 
 def _made(what: str, document: Any, kinds: Mapping[str, Any]) -> Any:
     must_be = f"an object whose kind is one of {', '.join(kinds)}"
-    if not isinstance(document, Mapping) or document.get("kind") not in kinds:
+    name = document.get("kind") if isinstance(document, Mapping) else None
+    if not isinstance(name, str) or name not in kinds:
         raise checks.wrong(what, document, must_be)
-    kind = kinds[document["kind"]]
+    kind = kinds[name]
     given = {name: value for name, value in document.items() if name != "kind"}
     takes = [each.name for each in fields(kind)]
     if unknown := given.keys() - set(takes):

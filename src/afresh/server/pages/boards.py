@@ -14,7 +14,7 @@ from afresh.results import charts, show
 from afresh.server import boards as doors
 from afresh.server.house import require
 from afresh.server.pages import forms
-from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, redirect, render, sender, visitor
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, redirect, render, visitor
 from afresh.server.pages.models import dropped
 
 if TYPE_CHECKING:
@@ -177,13 +177,13 @@ async def export(request: Request, name: str, form: str) -> Response:
 @router.post("/boards/{name}/submit")
 async def submit(request: Request, name: str) -> Response:
     """Enter the predictions of one model."""
-    fields, file, body = await forms.uploaded(request)
-    desk, who = desk_of(request), await sender(request, fields.get("form_key"))
+    who, fields, file, body = await forms.sent_file(request)
+    desk = desk_of(request)
     posted = doors.find(desk.house, name, who.caller)
     served = desk.house.find(posted.settings.holdout, who.caller)
     require(who.caller, "analyst")
     try:
-        given = await dropped(desk, served, file, body)
+        given = await dropped(desk, served, who.caller, file, body)
         if len(given.models) != 1:
             raise InvalidArgument(f"the file has predictions of {len(given.models)} models; enter one at a time.")
         entry, rules = fields.get("title", "").strip()[:200] or file.rpartition(".")[0], posted.board.rules
@@ -217,8 +217,8 @@ async def final(request: Request, name: str) -> Response:
 
 
 async def _steward(request: Request, name: str, what: str, door: Callable[[Board], Callable[[], Any]]) -> Response:
-    given = await forms.fields(request)
-    desk, who = desk_of(request), await sender(request, given.get("form_key"))
+    who, _ = await forms.sent(request)
+    desk = desk_of(request)
     posted = doors.find(desk.house, name, who.caller)
     served = desk.house.find(posted.settings.holdout, who.caller)
     require(who.caller, "steward")

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from afresh.errors import AfreshError, NotFound
-from afresh.server.api import answers, check_batch, claim_of, claimed, examined, filled_statistic, measured
+from afresh.server.api import answers, check_batch, claim_of, claimed, examined, measured
 from afresh.server.history import Wanted
 from afresh.server.house import Judged, Served, require
 from afresh.server.pages import forms, views
-from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender, visitor
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, visitor
 from afresh.wire import problems
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ async def enter(request: Request, name: str, role: str = "viewer") -> tuple[Desk
 
 async def sent(request: Request, name: str, role: str) -> tuple[Desk, Served, Visitor, dict[str, str]]:
     """Do the same for a form that was sent, and read its fields."""
-    given = await forms.fields(request)
-    desk, who = desk_of(request), await sender(request, given.get("form_key"))
+    who, given = await forms.sent(request)
+    desk = desk_of(request)
     served = desk.house.find(name, who.caller)
     require(who.caller, role)
     return desk, served, who, given
@@ -83,7 +83,7 @@ async def show_dataset(
     values["completions"] = json.dumps([[name, each["type"]] for name, each in values["columns"].items()])
     values |= {"given": given or {}, "answered": answered or [], "error": error, "tab": "ask"}
     values |= {"statistics": forms.STATISTICS, "exam": served.guard.plan.exam, "claims": takes_claims(served)}
-    values["place"] = None if error is None else forms.place_of(error, given or {}, served)
+    values["place"] = None if error is None else await _place(desk, who, error, given or {}, served)
     template = "latest.html" if is_part(request) else "dataset.html"
     return render(request, template, who, status=200 if error is None else error.status, **values)
 
@@ -95,20 +95,20 @@ async def price(request: Request, name: str) -> Response:
     guard, schema = served.guard.for_analyst(who.caller.name), served.guard.desk.schema
     try:
         if given.get("kind") == "claim":
-            claim = claim_of(served, forms.claim(given))
-            least = await desk.asking.read(lambda: guard.detects(**claim))
+            claim = forms.claim(given)
+            least = await desk.asking.estimate(who.caller, lambda: guard.detects(**claim_of(served, claim)))
             words = f"Costs 1 answer. It passes if the truth is about {least:.3g} or more inside these ends."
             return JSONResponse({"words": words, "question": "Claim"}, headers=HEADERS)
         if "kind" in given:
-            document = forms.statistic(given)
-            forms.check_statistic(document, served)
-            statistic = filled_statistic(served, document)
-            found = await desk.asking.read(lambda: guard.price(statistic))
+            statistic = forms.statistic(given)
+            found = await desk.asking.estimate(who.caller, lambda: guard.price(forms.filled(statistic, served)))
         else:
-            question = served.dictionary.fill_question(forms.question(given), schema)
-            found = await desk.asking.read(lambda: guard.price(**question))
+            question = forms.question(given)
+            found = await desk.asking.estimate(
+                who.caller, lambda: guard.price(**served.dictionary.fill_question(question, schema))
+            )
     except AfreshError as error:
-        return _misplaced(error, given, served)
+        return await _misplaced(desk, who, error, given, served)
     told = {"words": found.words, "question": found.question, "answers": found.answers, "half_width": found.half_width}
     return JSONResponse(told, headers=HEADERS)
 
@@ -126,7 +126,7 @@ async def ask(request: Request, name: str) -> Response:
         found = await _answered(desk, served, who, given)
     except AfreshError as error:
         if is_part(request):
-            return _misplaced(error, given, served)
+            return await _misplaced(desk, who, error, given, served)
         return await show_dataset(request, desk, served, who, given, error=error)
     if is_part(request):
         return render(request, "answers.html", who, answered=found)
@@ -139,7 +139,7 @@ async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str
         return [await claimed(desk, served, who.caller, forms.claim(given))]
     if "kind" in given:
         document = forms.statistic(given)
-        forms.check_statistic(document, served)
+        await desk.asking.think(who.caller, document, lambda: forms.check_statistic(document, served))
         return [await measured(desk, served, who.caller, document)]
     questions = forms.several(given) if "questions" in given else [forms.question(given)]
     check_batch(desk, len(questions))
@@ -148,9 +148,16 @@ async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str
     return await answers(desk, served, who.caller, questions)
 
 
-def _misplaced(error: AfreshError, given: Mapping[str, str], served: Served) -> Response:
+async def _place(desk: Desk, who: Visitor, error: AfreshError, given: Mapping[str, str], served: Served) -> str:
+    """The field that a mistake is about."""
+    return await desk.asking.think(who.caller, given, lambda: forms.place_of(error, given, served))
+
+
+async def _misplaced(
+    desk: Desk, who: Visitor, error: AfreshError, given: Mapping[str, str], served: Served
+) -> Response:
     """A refusal that names its field. It is no failure to the script, which shows it at that field."""
-    place = forms.place_of(error, given, served)
+    place = await _place(desk, who, error, given, served)
     return JSONResponse({**problems.to_problem(error), "place": place}, headers=HEADERS)
 
 

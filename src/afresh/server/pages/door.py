@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from afresh.errors import AfreshError, NotAllowed, NotFound
 from afresh.server.pages import forms
-from afresh.server.pages.frame import PageRoute, assets, desk_of, redirect, render, sender
+from afresh.server.pages.frame import PageRoute, assets, desk_of, redirect, render
 from afresh.server.pages.sessions import COOKIE, Sessions, check_form, form_key, new_cookie
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -51,8 +51,8 @@ async def sign_in(request: Request) -> Response:
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
     """End the session."""
-    given, desk = await forms.fields(request), desk_of(request)
-    await sender(request, given.get("form_key"))
+    desk = desk_of(request)
+    await forms.sent(request)
     await desk.asking.read(lambda: Sessions(desk.house).end(request.cookies.get(COOKIE, "")))
     found = redirect("/sign-in")
     found.delete_cookie(COOKIE, path="/")

@@ -15,8 +15,11 @@ from afresh import checks
 from afresh.errors import AfreshError, InvalidArgument
 from afresh.queries.parse import parse
 from afresh.queries.query import parse_group
+from afresh.server.api import filled_statistic
 from afresh.server.bodies import Claim, Question
 from afresh.server.house import Served
+from afresh.server.pages.frame import visitor
+from afresh.server.pages.sessions import COOKIE, Visitor, check_form
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST = 1000  # fields
@@ -32,6 +35,30 @@ STATISTICS = {
     "claim": "A claim: pass or fail",
 }
 """What can be asked besides shares and means, by its name in `/v1`."""
+
+
+FORM_KEY = "x-afresh-form"
+"""The header that carries a form's key in requests that are not forms."""
+
+
+async def sent(request: Request) -> tuple[Visitor, dict[str, str]]:
+    """The visitor, who is identified before anything is read, and the fields of a form of one of our pages."""
+    who = await visitor(request)
+    given = await fields(request)
+    _check_key(request, given)
+    return who, given
+
+
+async def sent_file(request: Request) -> tuple[Visitor, dict[str, str], str, bytes]:
+    """The same for a form with one file: its name and its content."""
+    who = await visitor(request)
+    given, file, body = await uploaded(request)
+    _check_key(request, given)
+    return who, given, file, body
+
+
+def _check_key(request: Request, given: Mapping[str, str]) -> None:
+    check_form(request.cookies.get(COOKIE, ""), given.get("form_key", request.headers.get(FORM_KEY)))
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -105,6 +132,12 @@ def statistic(given: Mapping[str, str]) -> dict[str, Any]:
             level = number(given, "level")
             found["level"] = 0.5 if level is None else level
     return found
+
+
+def filled(document: Mapping[str, Any], served: Served) -> Any:
+    """The statistic of a form, completed from the data dictionary."""
+    check_statistic(document, served)
+    return filled_statistic(served, document)
 
 
 def check_statistic(document: Mapping[str, Any], served: Served) -> None:

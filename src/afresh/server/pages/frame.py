@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from afresh.errors import AfreshError, MissingExtra, NotAllowed
 from afresh.escaping import visible
 from afresh.results import charts, html, show
-from afresh.server.pages.sessions import COOKIE, Sessions, Visitor, check_form
+from afresh.server.pages.sessions import COOKIE, Sessions, Visitor
 from afresh.version import __version__
 from afresh.wire import problems
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 PART = "x-afresh-part"
 """The header with which the script asks for part of a page, which it then puts in place."""
-FORM_KEY = "x-afresh-form"
-"""The header that carries a form's key in requests that are not forms."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -108,13 +106,6 @@ async def visitor(request: Request) -> Visitor:
     desk, cookie = desk_of(request), request.cookies.get(COOKIE, "")
     found = await desk.asking.read(lambda: Sessions(desk.house).find(cookie))
     desk.counted(request, found.caller)
-    return found
-
-
-async def sender(request: Request, given: str | None = None) -> Visitor:
-    """Identify the sender of a form; it must come from one of our pages."""
-    found = await visitor(request)
-    check_form(request.cookies.get(COOKIE, ""), request.headers.get(FORM_KEY) if given is None else given)
     return found
 
 

@@ -15,7 +15,7 @@ from afresh.server.house import Served, require
 from afresh.server.pages import forms, views
 from afresh.server.pages.datasets import enter
 from afresh.server.pages.entries import Entries
-from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render
 from afresh.server.predictions import NPY, PARQUET, Submission, read_submission
 from afresh.wire.tables import FORMATS
 
@@ -82,13 +82,13 @@ def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.
     return show.Forest(marks, show.zoomed(ends, bounds), f"{loss} with its interval; smaller is better")
 
 
-async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submission:
+async def dropped(desk: Desk, served: Served, caller: Caller, file: str, body: bytes) -> Submission:
     """The predictions in a file that was sent; the ending of its name gives its format."""
     media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
     if media is None:
         raise InvalidArgument(f"{file!r} is not one of {', '.join(KINDS)}; send one of these.")
-    found = await desk.asking.read(
-        lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
+    found = await desk.asking.files.work(
+        caller.name, lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
     )
     check_batch(desk, len(found.models))
     return found
@@ -105,8 +105,8 @@ def _names(given: Submission, title: str, file: str) -> list[str]:
 @router.post("/datasets/{name}/score")
 async def score(request: Request, name: str) -> Response:
     """Score a file, 1 answer per model; with `against`, compare it with an earlier entry for 1 or 2 more."""
-    fields, file, body = await forms.uploaded(request)
-    desk, who = desk_of(request), await sender(request, fields.get("form_key"))
+    who, fields, file, body = await forms.sent_file(request)
+    desk = desk_of(request)
     served = desk.house.find(name, who.caller)
     require(who.caller, "analyst")
     try:
@@ -126,7 +126,7 @@ async def _scored(
     """The answers, and what may be concluded."""
     name, title, against = served.name, fields.get("title", "")[:200], fields.get("against", "")[:50]
     holdout, entries = _holdout(served, caller.name), Entries(desk.house.store)
-    given = await dropped(desk, served, file, body)
+    given = await dropped(desk, served, caller, file, body)
     names = _names(given, title, file)
     if against and len(given.models) != 1:
         raise InvalidArgument(f"the file has predictions of {len(given.models)} models; compare one at a time.")

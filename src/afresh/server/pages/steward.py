@@ -12,7 +12,7 @@ from afresh.ledger.records import decode, kind_of
 from afresh.server.house import Served, require
 from afresh.server.pages import forms, views
 from afresh.server.pages.datasets import enter, sent
-from afresh.server.pages.frame import PageRoute, desk_of, redirect, render, sender, visitor
+from afresh.server.pages.frame import PageRoute, desk_of, redirect, render, visitor
 from afresh.server.pages.verify import checked
 from afresh.server.tokens import ALL, ROLES
 
@@ -50,8 +50,8 @@ async def _house(
 @router.post("/steward/tokens")
 async def tokens(request: Request) -> Response:
     """Make a token, which is shown only this once, or revoke some."""
-    given = await forms.fields(request)
-    desk, who = desk_of(request), await sender(request, given.get("form_key"))
+    who, given = await forms.sent(request)
+    desk = desk_of(request)
     require(who.caller, "steward")
     try:
         if "revoke" in given:
