@@ -73,7 +73,9 @@ def test_verdicts_are_wrong_no_more_often_than_promised(margin: float) -> None:
     rows = 12
     counts, _ = _outcomes(rows)
     for alpha in ALPHAS:
-        passed = np.array([paired.better(rows, *map(int, each), -math.log(alpha), margin) for each in counts])
+        passed = np.array(
+            [paired.better(rows, int(one), int(other), -math.log(alpha), margin) for one, other in counts]
+        )
         for pi in np.linspace(0.05, 1, 39):
             for theta in {margin, margin - 0.01, -0.9 * pi}:
                 if abs(theta) <= pi and theta <= margin:
