@@ -133,9 +133,17 @@ def plan(
 @app.command(cls=Command, epilog=EPILOG)
 def ask(
     data: Data,
-    expression: Annotated[
-        str, typer.Argument(help="A row expression in SQL: a condition or a number.", metavar="EXPR")
-    ],
+    expressions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Row expressions in SQL, each a condition or a number. Several are asked together, as one round.",
+            metavar="EXPR...",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A file with more of them, one on each line; # begins a comment.", metavar="FILE"),
+    ] = None,
     questions: Annotated[
         int | None,
         typer.Option(
@@ -223,21 +231,33 @@ def ask(
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Ask one question: the share of rows that satisfy a condition, or the mean of a number.
+    """Ask for the share of rows that satisfy a condition, or for the mean of a number.
 
+    Several questions are answered together: all are charged, or none.
     The first answer fixes the plan for good. The same question again is free.
 
     Example: afresh ask holdout.parquet "churned AND tenure < 3" --questions 1000
 
     Example: afresh ask holdout.parquet amount --bounds 0 500 --where "country = 'CH'"
-    """
-    from afresh.queries.asked import Asked
-    from afresh.queries.asked import ask as check
 
+    Example: afresh ask holdout.parquet "churned" "tenure < 3" --rounds 5
+    """
+    from afresh.queries.asked import Asked, make_asked
+
+    texts = [*(expressions or []), *([] if source is None else _lines(source))]
+    if not texts:
+        raise errors.InvalidArgument(
+            'give a question, such as "churned AND tenure < 3", or a file of them with --from.'
+        )
+    if len(texts) > 1 and (guess is not None or about is not None):
+        raise errors.InvalidArgument(f"--guess and --about are for one question, but there are {len(texts)}.")
+    arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
+    arguments |= {"guess": guess, "about": about}
+    asking = [{"expression": text, **arguments} for text in texts]
     asked: list[Asked] = []
 
     def checked(engine: Engine) -> None:  # a mistake must not fix a plan
-        asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess, about))
+        asked.extend(make_asked(each, engine.schema) for each in asking)
 
     if guess is not None and method not in (None, *GUESSING):
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
@@ -252,14 +272,24 @@ def ask(
     options["must_exist"] = (guess is not None or about is not None) and method is None
     many = how_many(questions, no_end)
     with opened(data, many, confidence, ledger, method, table=table, dates=dates, check=checked, **options) as guard:
-        arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
-        arguments |= {"guess": guess, "about": about}
         if dry_run:
-            show(guard.price(expression, **arguments, share=share), as_json)
-        elif asked:
-            show(guard.ask_checked(asked)[0], as_json)
-        else:  # a service checks it
-            show(guard.ask(expression, **arguments), as_json)
+            for each in asking:
+                show(guard.price(**each, share=share), as_json)
+            return
+        found = guard.ask_checked(asked or guard.checked(asking))  # a service checks them itself
+        show(found if len(found) > 1 else found[0], as_json)
+
+
+def _lines(source: Path) -> list[str]:
+    """The questions in a file."""
+    try:
+        lines = source.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise errors.InvalidArgument(f"--from is {str(source)!r}, which cannot be read as a text file.") from None
+    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not found:
+        raise errors.InvalidArgument(f"--from is {str(source)!r}, which has no question; write one on each line.")
+    return found
 
 
 @app.command(cls=Command, epilog=EPILOG)
