@@ -251,7 +251,7 @@ def ask(
         )
     if len(texts) > 1 and (guess is not None or about is not None):
         raise errors.InvalidArgument(f"--guess and --about are for one question, but there are {len(texts)}.")
-    arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
+    arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
     arguments |= {"guess": guess, "about": about}
     asking = [{"expression": text, **arguments} for text in texts]
     asked: list[Asked] = []
