@@ -15,7 +15,6 @@ from afresh.theory.binomial import (
     chernoff_upper,
     clopper_pearson_lower,
     clopper_pearson_upper,
-    fewest_wins,
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
     one_lower,
@@ -172,16 +171,6 @@ def test_sign_test_where_probabilities_end(better: int, worse: int) -> None:
     assert exact - 12 <= float(sign_test(better, worse)) <= exact
 
 
-@given(st.integers(0, 400), alphas)
-def test_fewest_wins_is_the_first_that_is_accepted(differ: int, alpha: float) -> None:
-    wins = fewest_wins(differ, -math.log(alpha))
-    if wins is None:
-        assert differ == 0 or oracle.sign_tail(differ, 0) > alpha * (1 - 1e-5)
-    else:
-        assert oracle.sign_tail(wins, differ - wins) <= alpha * (1 + 1e-12)
-        assert wins == 1 or oracle.sign_tail(wins - 1, differ - wins + 1) > alpha * (1 - 1e-5)
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_the_sign_test_holds_where_the_number_of_differing_rows_is_random(seed: int) -> None:
     """Hidden features: given which rows differ, each is a win with one probability."""
@@ -226,9 +215,6 @@ def test_refuses_what_is_no_number_of_wins() -> None:
         sign_test(-1, 3)
     with pytest.raises(InvalidArgument):
         sign_test(1.5, 3)
-    for differ, nats in ((-1, 1.0), (3, 0.0)):
-        with pytest.raises(InvalidArgument):
-            fewest_wins(differ, nats)
     for limit in (chernoff_lower, chernoff_upper):
         with pytest.raises(InvalidArgument, match="nats"):
             limit(1, 4, 0.0)

@@ -195,3 +195,13 @@ def test_the_tail_rises_with_the_share_that_differs() -> None:
 def test_what_cannot_be_counted(given: tuple[int, int, int, float, float]) -> None:
     with pytest.raises(InvalidArgument):
         paired.lower(*given)
+
+
+@pytest.mark.parametrize("margin", [-0.05, 0.0, 0.1])
+@pytest.mark.parametrize("alpha", [0.2, 0.05, 1e-3])
+def test_fewest_wins_is_the_first_that_is_accepted(margin: float, alpha: float) -> None:
+    rows, nats = 60, -math.log(alpha)
+    for differ in (0, 1, 5, 12, 30, 60):
+        accepted = [wins for wins in range(differ + 1) if paired.better(rows, wins, differ - wins, nats, margin)]
+        assert paired.fewest_wins(rows, differ, nats, margin) == (accepted[0] if accepted else None)
+        assert accepted == list(range(differ + 1 - len(accepted), differ + 1))

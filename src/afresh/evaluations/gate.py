@@ -21,10 +21,10 @@ from afresh.guard.tasked import Tasked
 from afresh.mechanisms.tasks import Claim
 from afresh.queries.asked import Asked
 from afresh.results import show
-from afresh.theory.binomial import fewest_wins
+from afresh.theory import symbols
 from afresh.theory.checked import node_level
 from afresh.theory.special import ndtri
-from afresh.theory.symbols import Trail, detectable
+from afresh.theory.symbols import Trail
 
 if TYPE_CHECKING:
     from afresh.evaluations.evaluation import Evaluation
@@ -211,9 +211,10 @@ class Gate(show.Shown):
     def advice(self) -> str:
         """What the gate can detect, and when to propose, in words."""
         now, most = self.detects(), self.evaluation.guard.plan.questions
+        found = f"detects improvements of {now:.3g} or more, nine times in ten," if now < 1 else "can accept none"
         fits = (
-            f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate detects improvements of "
-            f"{now:.3g} or more, nine times in ten, if candidates differ on {DIFFER:.0%} of items."
+            f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate {found} if "
+            f"candidates differ on {DIFFER:.0%} of items."
         )
         if self.too_few:
             items = _enough(self.evaluation, self.margin)
@@ -364,20 +365,15 @@ def check_name(evaluation: Evaluation, candidate: Candidate) -> None:
 
 
 def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0) -> float:
-    """The improvement beyond the margin that passes about nine times in ten, at this many nats.
+    """The improvement beyond the margin that passes about nine times in ten, at this many nats; 1 if none does.
 
-    Without a margin the exact sign test decides, otherwise bets; the scatter of the items is added.
+    What the exact test accepts if so many items differ, and the scatter of the items.
     """
     if not math.isfinite(level):
         return 1.0
-    scatter = ndtri(_POWER) * math.sqrt(spread / guarded)
-    if margin:
-        differ = min(max(spread, margin + margin**2), 1.0)
-        deviation = math.sqrt(max(differ - margin**2, 0.0))
-        return min(detectable("three-valued", guarded, level, margin, deviation, power=_POWER), 1.0)
-    differ = round(guarded * spread)
-    wins = fewest_wins(differ, level)
-    return 1.0 if wins is None else min((2 * wins - differ) / guarded + scatter, 1.0)
+    differ = min(round(guarded * max(spread, margin + margin**2)), guarded)
+    gain = symbols.smallest_gain(guarded, differ, level, margin)
+    return 1.0 if gain is None else min(gain - margin + ndtri(_POWER) * math.sqrt(spread / guarded), 1.0)
 
 
 def _enough(evaluation: Evaluation, margin: float) -> int:

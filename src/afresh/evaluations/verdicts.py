@@ -132,9 +132,8 @@ class Proposed(show.Told):
         said = []
         if self.open_difference is not None and self.detects is not None:
             said.append(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
-            said.append(
-                f"A true improvement of {self.margin + self.detects:.3g} or more is accepted about 9 times in 10."
-            )
+            enough = f"A true improvement of {self.margin + self.detects:.3g} or more is accepted about 9 times in 10."
+            said.append(enough if self.detects < 1 else "These items cannot detect an improvement reliably.")
         if not self.accepted:
             said.append("It may still be better: nothing else was released.")
         return [

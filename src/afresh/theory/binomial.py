@@ -147,19 +147,6 @@ def sign_test(better: ArrayLike, worse: ArrayLike) -> Floats:
     return np.where(tail > _LEAST, np.maximum(-np.log(np.maximum(tail / _ALPHA, _LEAST)), 0.0), bound)
 
 
-def fewest_wins(differ: int, nats: float) -> int | None:
-    """The fewest wins among `differ` rows that the sign test accepts at nats, or None if not even all of them do."""
-    if not (differ >= 0 and nats > 0):
-        raise InvalidArgument(f"differ == {differ}, nats == {nats}: needs differ >= 0 and nats > 0.")
-    if differ == 0 or float(sign_test(differ, 0)) < nats:
-        return None
-    low, high = 0, differ  # accepted at high and, since Pr(Bin >= 0) = 1, not at low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if float(sign_test(middle, differ - middle)) >= nats else (middle, high)
-    return high
-
-
 def _in_nats(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Three float arrays of one shape, in range."""
     level = np.asarray(nats, dtype=np.float64)

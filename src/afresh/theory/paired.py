@@ -51,6 +51,17 @@ def better(rows: int, wins: int, losses: int, nats: float, margin: float = 0.0) 
     return p_value(rows, wins, losses, margin, nats) <= math.exp(-nats)
 
 
+def fewest_wins(rows: int, differ: int, nats: float, margin: float = 0.0) -> int | None:
+    """The fewest wins among `differ` rows that are certainly above the margin; None if not even all of them are."""
+    if not better(rows, differ, 0, nats, margin):
+        return None
+    low, high = -1, differ  # accepted at high, and not at low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if better(rows, middle, differ - middle, nats, margin) else (middle, high)
+    return high
+
+
 def lower(rows: int, wins: int, losses: int, nats: float, margin: float = 0.0) -> float:
     """A number that theta is above, except with probability e^-nats; -1 if nothing is known."""
     _check(rows, wins, losses, nats, margin)

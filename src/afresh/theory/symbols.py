@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
-from afresh.theory.binomial import fewest_wins
 from afresh.theory.exact import Values, lower_limit, upper_limit
+from afresh.theory.paired import fewest_wins
 from afresh.theory.special import ndtri
 
 if TYPE_CHECKING:
@@ -141,11 +141,11 @@ def claim_passes(low: float, high: float, least: float = -math.inf, most: float 
     return least <= low and high <= most
 
 
-def smallest_gain(rows: int, differ: int, nats: float) -> float | None:
-    """The smallest gain, in shares of rows, that the sign test certifies at L nats if `differ` rows differ, or None."""
+def smallest_gain(rows: int, differ: int, nats: float, margin: float = 0.0) -> float | None:
+    """The smallest gain, in shares of rows, that is above the margin at L nats if `differ` rows differ, or None."""
     if not 0 <= differ <= rows:
         raise InvalidArgument(f"differ == {differ}, must be between 0 and the {rows} rows.")
-    wins = fewest_wins(differ, nats)
+    wins = fewest_wins(rows, differ, nats, margin)
     return None if wins is None else (2 * wins - differ) / rows
 
 
