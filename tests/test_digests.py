@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 BYTES = 16
 SHOWN = {
     "guard/noise.py": {"from_seed.draw"},  # 64 bits of chance
+    "engines/identity/sketch.py": {"key_of"},  # the ledger's key, as large as what it multiplies
     "evaluations/candidates.py": {"Dealt.candidate"},
     "judging/files.py": {"Files.label"},
     "judging/judge.py": {"Judge._run"},  # the name of a log, with chance in it

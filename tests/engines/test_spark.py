@@ -158,8 +158,8 @@ def test_a_changed_table_is_refused_before_anything_is_charged(people: Any) -> N
         with pytest.raises(DataChanged, match="different files"):
             guard.ask("id > 3")
         assert guard.budget.spent == 1
-    with afresh.open(people, questions=5, table="people") as guard:
-        assert (guard.rows, guard.budget.spent) == (601, 0)  # other rows, other data
+    with afresh.open(people, questions=5, table="people", new_rows="one was added") as guard:
+        assert (guard.rows, guard.budget.spent) == (601, 0)
         people.sql("ALTER TABLE people ADD COLUMNS (more INT)")
         with pytest.raises(DataChanged, match="columns or types"):
             guard.ask("churned")

@@ -203,7 +203,7 @@ _TOO_FEW = {
     *("check_classifier_data_not_an_array", "check_regressor_data_not_an_array"),
     "check_regressors_no_decision_function",
 }
-_EDITED_ROWS = {"check_classifiers_train", "check_regressors_train"}
+_EDITED_ROWS = {"check_classifiers_train", "check_n_features_in", "check_regressors_train"}
 
 
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearRegression])

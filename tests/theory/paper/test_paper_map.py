@@ -11,7 +11,8 @@ MAP = (ROOT / "docs" / "paper.md").read_text()
 # Numerical tools that state no result: kernels, searches, checks, quadratures used by the results.
 TOOLS = {"bernoulli", "beta", "search", "special"}
 # Beyond the paper: sections 13 to 18 of docs/guarantees.md, which name these modules and say what is proved.
-BEYOND = {"betting", "binomial", "checked", "exact", "figures", "numbers", "rounds", "symbols", "symmetrized"}
+BEYOND = {"betting", "binomial", "checked", "evidence", "exact", "figures", "numbers", "paired", "rounds", "symbols"}
+BEYOND |= {"symmetrized"}
 GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text()
 
 

@@ -124,7 +124,7 @@ async def _scored(
     desk: Desk, served: Served, caller: Caller, fields: Mapping[str, str], file: str, body: bytes
 ) -> tuple[list[Any], str | None]:
     """The answers, and what may be concluded."""
-    name, title, against = served.name, fields.get("title", "")[:200], fields.get("against", "")[:50]
+    name, title, against = served.name, fields.get("title", "")[:200], fields.get("against", "")[:200]
     holdout, entries = _holdout(served, caller.name), Entries(desk.house.store)
     given = await dropped(desk, served, caller, file, body)
     names = _names(given, title, file)
