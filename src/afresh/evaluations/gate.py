@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
@@ -23,7 +24,7 @@ from afresh.queries.asked import Asked
 from afresh.results import show
 from afresh.theory import symbols
 from afresh.theory.checked import node_level
-from afresh.theory.special import ndtri
+from afresh.theory.special import ndtr, ndtri
 from afresh.theory.symbols import Trail
 
 if TYPE_CHECKING:
@@ -186,21 +187,21 @@ class Gate(show.Shown):
         events = checks.whole("acceptances", acceptances, 0, steps, ", the proposals")
         return self._detects(self._level(Trail(steps, events)), share)
 
-    def likely(self, results: Any) -> bool:
-        """Judge from the open part whether a candidate is worth proposing: whether it would pass comfortably. Free.
+    def chance(self, results: Any) -> float:
+        """Predict from the open part how likely a candidate is to be accepted if it is proposed now. Free.
+
+        It allows for the error of the open part, not for overfitting it: what was chosen because it did best there does
+        worse elsewhere. Propose the best candidate at milestones, from a chance of about one third on.
 
         Args:
             results: As in `propose`; guarded items may be missing.
 
         Returns:
-            Whether its improvement on the open part exceeds what the gate needs now by two standard errors.
+            A probability.
         """
         scores = np.array(list(self.evaluation.open_scores(results).values()))
-        gain = scores - self._current().scores[self.evaluation.dealt.open]
-        spread = float(np.mean(gain**2))
-        opened, guarded = self.evaluation.open, self.evaluation.guarded
-        room = 2 * math.sqrt(spread * (1 / opened + 1 / guarded))
-        return float(gain.mean()) - self.margin > self._needs(self._level(), spread) + room
+        gains = scores - self._current().scores[self.evaluation.dealt.open]
+        return predicted(gains, self.evaluation.guarded, self._level(), self.margin)
 
     @property
     def too_few(self) -> bool:
@@ -255,9 +256,8 @@ class Gate(show.Shown):
 
     def _foretold(self, a: Candidate, b: Candidate) -> bool:
         """Whether the open part predicts a pass: a function of it and the plan alone, so repeats stay repeats."""
-        level = node_level(self._checking, Trail()) + 1
-        gain = self.evaluation.open_difference(a, b) - self.margin
-        return gain > self._needs(level, self._spread(a, b))
+        opened, level = self.evaluation.dealt.open, node_level(self._checking, Trail())
+        return predicted(b.scores[opened] - a.scores[opened], self.evaluation.guarded, level, self.margin) > 0.5
 
     def _spread(self, a: Candidate, b: Candidate) -> float:
         """The share of open items on which they differ, or by how much if scores are numbers."""
@@ -275,9 +275,6 @@ class Gate(show.Shown):
             found: Any = mechanism
             trail = found.trail(desk.ledger.released(desk.terms))
         return node_level(self._checking, trail) if trail.steps < mechanism.questions else math.inf
-
-    def _needs(self, level: float, spread: float) -> float:
-        return math.sqrt(2 * level * spread / self.evaluation.guarded)
 
     def _detects(self, level: float, spread: float) -> float:
         return smallest_gain(self.evaluation.guarded, level, spread, self.margin)
@@ -374,6 +371,23 @@ def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0
     differ = min(round(guarded * max(spread, margin + margin**2)), guarded)
     gain = symbols.smallest_gain(guarded, differ, level, margin)
     return 1.0 if gain is None else min(gain - margin + ndtri(_POWER) * math.sqrt(spread / guarded), 1.0)
+
+
+def predicted(gains: NDArray[np.float64], guarded: int, level: float, margin: float) -> float:
+    """The probability that so many guarded items accept a candidate at this many nats, given its gains on open items.
+
+    The true gain is as far from that of the open items as theirs scatters, and so is that of the guarded items.
+    """
+    if not math.isfinite(level):
+        return 0.0
+    spread = (float((gains**2).sum()) + 1) / (len(gains) + 2)  # the next item may differ though none has
+    needed: float | None = margin + math.sqrt(2 * level * spread / guarded)
+    if np.isin(gains, (-1.0, 0.0, 1.0)).all():
+        needed = symbols.smallest_gain(guarded, min(round(guarded * spread), guarded), level, margin)
+    if needed is None:
+        return 0.0
+    scatter = math.sqrt(spread * (1 / len(gains) + 1 / guarded))
+    return float(ndtr((float(gains.mean()) - needed) / scatter))
 
 
 def _enough(evaluation: Evaluation, margin: float) -> int:

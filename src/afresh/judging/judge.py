@@ -82,7 +82,7 @@ class Judge(show.Shown, Closing):
             candidate=files.label,
             open_score=math.fsum(scores.values()) / len(scores),
             scores=scores,
-            likely=gate.likely(opened.results),
+            chance=gate.chance(opened.results),
             output=opened.output,
         )
 

@@ -16,20 +16,21 @@ class Tried(show.Told):
     open_score: float
     scores: dict[str, float] = field(hash=False)
     """The score of every open item, by id."""
-    likely: bool
-    """Whether the open part suggests proposing it."""
+    chance: float
+    """How likely the open part makes it that the gate would accept it now."""
     output: str
     """The end of what the evaluator wrote."""
 
     @property
     def verdict(self) -> str:
         """The outcome in words."""
-        worth = "worth proposing" if self.likely else "not worth proposing yet"
-        return f"{self.candidate} scores {self.open_score:.4g} on the open items, which may be overfitted: {worth}"
+        chance = "below 1%" if self.chance < 0.01 else "above 99%" if self.chance > 0.99 else f"{self.chance:.0%}"
+        scores = f"{self.candidate} scores {self.open_score:.4g} on the open items"
+        return f"{scores}; chance that the gate accepts it, if they are not overfitted: {chance}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        names = ("candidate", "verdict", "open_score", "likely", "scores", "output")
+        names = ("candidate", "verdict", "open_score", "chance", "scores", "output")
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
