@@ -136,6 +136,17 @@ class TestFile:
                 with pytest.raises(LedgerError, match=r"damaged.*restore"):
                     use(rows)
 
+    def test_whose_maker_was_killed_before_it_removed_the_draft_opens(self, path: Path) -> None:
+        """Between two names and one, every other process would be refused, and after a kill for ever."""
+        draft = path.with_name(f"{path.name}.0123456789abcdef.new")
+        other = path.with_name(f"{path.name}.fedcba9876543210.new")
+        open_ledger(path).close()
+        draft.hardlink_to(path)
+        other.write_text("somebody else's")
+        open_ledger(path).close()
+        assert not draft.exists()
+        assert other.exists()
+
     def test_with_two_names_is_refused(self, path: Path) -> None:
         """SQLite would keep two write-ahead logs, and a budget could be spent twice."""
         ledger = open_ledger(path)

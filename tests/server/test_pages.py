@@ -306,7 +306,7 @@ def test_a_board_shows_ties_to_anybody(arrive: Arrive, service: Service, chromiu
     expect(page.locator("table.board tbody")).to_contain_text("1 to 2")
     expect(page.locator("table.board tbody tr").last).to_contain_text("<b>bad")
     expect(page.locator("main")).to_contain_text("within a tier is not decided")
-    assert page.evaluate("() => document.querySelector('main img').naturalWidth") > 0
+    page.wait_for_function("() => document.querySelector('main img').naturalWidth > 0")
     assert anybody.findings() == []
     with page.expect_download() as found:
         page.click("text=Table (CSV)")

@@ -230,7 +230,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
 
 def _create(path: Path) -> None:
     """Create a ledger with its tables, atomically under its name: an empty file is never taken for a new ledger."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_DRAFT}")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(draft, isolation_level=None)
@@ -279,6 +279,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        status = _without_draft(path)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         # SQLite keeps the last writes next to the name the file was opened by: two names would mean two budgets.
         raise LedgerError(
             f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
@@ -287,6 +289,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def _without_draft(path: Path) -> os.stat_result:
+    """Remove the name under which a ledger was made, if its maker was killed before it did so, or is about to."""
+    for draft in path.parent.iterdir():
+        if draft.name.startswith(f"{path.name}.") and draft.name.endswith(_DRAFT):
+            with suppress(FileNotFoundError):
+                if draft.samefile(path):
+                    draft.unlink()
+    return path.stat()
+
+
+_DRAFT = ".new"
 _PAUSE, _LONG = 0.0005, 0.005  # seconds; a commit takes about as long as a pause
 _SHORT_PAUSE = 0.0001  # about as long as a process that asks again and again leaves the file unlocked in between
 _CREATING = threading.Lock()  # only ever taken under a journal's lock, so it is free during a fork
