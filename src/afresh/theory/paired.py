@@ -93,15 +93,15 @@ def lower_where_public(rows: int, wins: int, losses: int, nats: float) -> float:
 
 def p_value(rows: int, wins: int, losses: int, theta: float, nats: float) -> float:
     """Berger and Boos's p-value of "the difference is at most theta", for a level of e^-nats fixed beforehand."""
-    t = wins - losses
-    gamma = GAMMA * math.exp(-nats)
-    if t < (rows - 1) * theta + 2 or nats > _FAR:  # from there on floats run out
+    if nats > _FAR:  # from there on floats run out
         return 1.0
+    t, gamma = wins - losses, GAMMA * math.exp(-nats)
     most = max(float(clopper_pearson_upper(wins + losses, rows, gamma)), abs(theta))
     tail = _tail(rows, t, *_split(min(most, max(0.5, abs(theta))), theta), nats)
     if most > 0.5:
         tail = max(tail, _beyond(rows, t, theta, most, nats))
-    return min(gamma + tail / _ALPHA, 1.0)
+    # Decided last: the time that it takes should say little about the rows.
+    return 1.0 if t < (rows - 1) * theta + 2 else min(gamma + tail / _ALPHA, 1.0)
 
 
 def _limit(rows: int, wins: int, losses: int, nats: float) -> float:
