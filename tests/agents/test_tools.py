@@ -108,7 +108,7 @@ async def all_tools(client: Client) -> None:
     items = await call(client, "open_items", name="qa", limit=3)
     assert (len(items["result"]["items"]), items["result"]["total"]) == (3, 200)
     tried = await call(client, "try_open", name="qa", files={"c.py": PERFECT})
-    assert "worth proposing" in tried["conclusion"]
+    assert "chance that the gate accepts it" in tried["conclusion"]
     rejected = await call(client, "propose", name="qa", label="poor", files={"c.py": POOR})
     assert rejected["result"]["accepted"] is False
     assert "do not report this as an improvement" in rejected["conclusion"]
