@@ -212,7 +212,7 @@ class Gate(show.Shown):
     def advice(self) -> str:
         """What the gate can detect, and when to propose, in words."""
         now, most = self.detects(), self.evaluation.guard.plan.questions
-        found = f"detects improvements of {now:.3g} or more, nine times in ten," if now < 1 else "can accept none"
+        found = f"detects improvements of {now:.3g} or more, about nine times in ten," if now < 1 else "can accept none"
         fits = (
             f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate {found} if "
             f"candidates differ on {DIFFER:.0%} of items."
