@@ -47,9 +47,7 @@ class Claimed(show.Told):
 
     def _blocks(self) -> list[show.Block]:
         reach = show.width(self.detects)
-        said = [
-            f"Passes about nine times in ten if the truth lies {reach} or more inside the claim; known in advance."
-        ]
+        said = [f"Passes about nine times in ten if the truth lies {reach} or more inside the claim; known in advance."]
         if not self.passed:
             said.append("It may still be true; nothing else was released.")
         return [
